@@ -29,12 +29,12 @@ from benchmarks.steps import created
 from benchmarks.table import Row
 from edl.arrays import Array
 from edl.frameworks import Minibatches
+from edl.input.blocks import Blocks
 from edl.jobs.cores import available_cores
 from edl.jobs.job_folder import JobFolder
 from edl.program import read_spec
 from edl.run import job_runner
 from edl.spec.job import Precision
-from edl.worker.input.blocks import Blocks
 
 SIZE, STEPS = 4096, 16  # rows of a step, and steps of a round
 NETWORKS = {

@@ -20,12 +20,12 @@ from edl import frameworks
 from edl.collectives.base import Store
 from edl.frameworks import Minibatches
 from edl.frameworks.adapter import GradientAdapter
+from edl.input.blocks import Blocks
 from edl.jobs.job_folder import JobFolder
 from edl.program import Program, read_spec
 from edl.run import job_runner
 from edl.tasks.protocol import WorkerGroup
 from edl.tasks.task import Report, Task
-from edl.worker.input.blocks import Blocks
 from edl.worker.strategies.base import Local, Strategy
 
 NAMES = "worker-{}"

@@ -28,6 +28,7 @@ from edl import frameworks
 from edl.checkpoints.folder import SharedFolder
 from edl.frameworks import Minibatches
 from edl.frameworks.adapter import GradientAdapter
+from edl.input.blocks import Blocks
 from edl.jobs.job_folder import JobFolder
 from edl.program import Program, read_spec
 from edl.ps import messages as msg
@@ -36,7 +37,6 @@ from edl.run import job_runner
 from edl.spec import Cluster
 from edl.tasks.protocol import Servers
 from edl.tasks.task import Report, Task, TaskType
-from edl.worker.input.blocks import Blocks
 from edl.worker.strategies.factory import on_servers
 
 SIZE = 512

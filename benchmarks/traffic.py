@@ -23,13 +23,13 @@ from benchmarks.servers import started
 from benchmarks.steps import SIZE, created, served
 from benchmarks.table import Row
 from edl.frameworks import Minibatches
+from edl.input.blocks import Blocks
 from edl.jobs.job_folder import JobFolder
 from edl.program import read_spec
 from edl.ps import messages as msg
 from edl.ps import wire
 from edl.run import job_runner
 from edl.spec import Cluster
-from edl.worker.input.blocks import Blocks
 
 LOCAL_STEPS = (1, 4, 16)
 STEPS = 64

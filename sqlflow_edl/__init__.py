@@ -44,7 +44,9 @@ def connect(
     from sqlflow_edl.session.session import Session
 
     where = place(on, settings or {})
-    return Session(url, dialect=dialect, create=create, model_store=model_store, place=where)
+    session = Session(url, dialect=dialect, create=create, model_store=model_store, place=where)
+    session.maintain()
+    return session
 
 
 def parse(text: str, dialect: str = "duckdb") -> list[Statement]:

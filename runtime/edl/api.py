@@ -22,6 +22,7 @@ from edl.data import Reader
 from edl.errors import JobError, SQLFlowError
 from edl.frameworks import Adapter
 from edl.frameworks.adapter import with_gradients
+from edl.input.blocks import Blocks
 from edl.jobs import job_folder as jobs
 from edl.jobs.cores import available_cores
 from edl.jobs.events import Figures, JobObserver, ignore
@@ -42,7 +43,6 @@ from edl.spec import JobSpec, Rows
 from edl.spec.strategy import complete_settings
 from edl.tasks.ranges import LEAST_ROWS, partition
 from edl.worker.callbacks import program_callbacks
-from edl.worker.input.blocks import Blocks
 from edl.worker.trainer import train as train_here
 
 

@@ -6,6 +6,7 @@ generator (`sqlflow_edl.codegen.frameworks`).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 
 from edl.errors import SQLFlowError, nearest
@@ -48,15 +49,18 @@ MODELS = Catalog(
 
 def family(name: str) -> str | None:
     """Return the family of models that the name means: a model's name without Classifier or Regressor."""
-    return next(
-        (candidate for candidate in families() if normalize_name(candidate) == normalize_name(name)), None
-    )
+    key = normalize_name(name)
+    for candidate in families():
+        if normalize_name(candidate) == key:
+            return candidate
+    return None
 
 
 def families() -> tuple[str, ...]:
     """Return the names without Classifier or Regressor: the label decides."""
-    pairs = (name for name in MODELS.entries if f"{_stem(name)}Classifier" == name)
-    return tuple(_stem(name) for name in pairs if f"{_stem(name)}Regressor" in MODELS.entries)
+    names = dict.fromkeys(map(_stem, MODELS.entries))
+    pairs = [name for name in names if {f"{name}Classifier", f"{name}Regressor"} <= MODELS.entries.keys()]
+    return tuple(pairs)
 
 
 def nearest_model(name: str) -> str | None:
@@ -74,6 +78,7 @@ def nearest_model(name: str) -> str | None:
     return near
 
 
+@functools.cache
 def _stem(model: str) -> str:
     return model.removesuffix("Classifier").removesuffix("Regressor").removesuffix("Ranker")
 

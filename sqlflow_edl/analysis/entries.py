@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, Literal, Self, TypeVar
@@ -35,7 +36,13 @@ class Entry:
 
     def with_defaults(self, defaults: Mapping[str, Setting]) -> Self:
         """Return the entry with the default values in `defaults`; names that are no parameters of it are ignored."""
-        params = (replace(row, default=defaults.get(row.name, row.default)) for row in self.params)
+        changed = [row.name in defaults for row in self.params]
+        if not any(changed):
+            return self
+        params = [
+            replace(row, default=defaults[row.name]) if is_changed else row
+            for row, is_changed in zip(self.params, changed, strict=True)
+        ]
         return replace(self, params=tuple(params))
 
 
@@ -51,14 +58,10 @@ class Catalog(Generic[E_co]):
 
     def find(self, name: str) -> E_co | None:
         key = normalize_name(name)
-        return next(
-            (
-                entry
-                for entry in self.entries.values()
-                if key in map(normalize_name, (entry.name, *entry.aliases))
-            ),
-            None,
-        )
+        for entry in self.entries.values():
+            if key == normalize_name(entry.name) or key in map(normalize_name, entry.aliases):
+                return entry
+        return None
 
     def get(self, name: str, span: Span | None) -> E_co:
         """Return the entry. Raises SemanticError with the nearest name if there is none."""
@@ -70,5 +73,6 @@ class Catalog(Generic[E_co]):
         return entry
 
 
+@functools.cache
 def normalize_name(name: str) -> str:
     return name.casefold().replace("_", "").replace(" ", "")

@@ -56,6 +56,7 @@ from sqlflow_edl.analysis.train_settings import TrainSettings, check_settings, w
 from sqlflow_edl.syntax import ast
 
 TEXT_NUMBERS = "train.text_numbers"
+_OF_LABEL = ("n_classes", "n_clusters")  # parameters of models that the label has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +148,10 @@ class TrainingPlan(RowPlan):
 
     def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
         """Return the JobSpec. classes: the distinct labels of *all* rows, validation rows included."""
+        return self.fit_columns(statistics, rows, classes).job
+
+    def fit_columns(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> FittedTraining:
+        """Return the JobSpec and its model, to which other settings can be given. classes: as of `fit`."""
         errors: list[SQLFlowError] = []
         test = self.held_out.test_rows(rows.validation)
         rows = msgspec.structs.replace(rows, validation=rows.validation - test)
@@ -158,7 +163,7 @@ class TrainingPlan(RowPlan):
         inputs = self._inputs(statistics, model, label, errors)
         if self.settings.only_fits:
             raise_all(errors)
-            return self._transform(rows, model, inputs, label)
+            return FittedTraining(self._transform(rows, model, inputs, label), model, self.settings.optimizer)
         loss = losses.loss(self.settings, model, label, label_statistics, errors)
         own_functions = self.settings.functions
         metrics = labels.metric_names(self, label, errors) if "eval_metrics_fn" not in own_functions else ()
@@ -168,19 +173,21 @@ class TrainingPlan(RowPlan):
         )
         row_weights = weights.of_rows(self.settings, self.weight, statistics, errors)
         raise_all(errors)
+        defaults = _of_width(model, inputs)
+        model, optimizer = model.with_defaults(defaults), self._optimizer(defaults)
         job = spec.JobSpec(
             kind="train",
             statement=self.statement.text,
             query=self.query,
             rows=rows,
             framework=self.settings.framework,
-            model=spec.Component(model.name, self._model_parameters(model, inputs, rows.training)),
+            model=spec.Component(
+                model.name, model_parameters(self.settings, model, label, rows.training, self.parent)
+            ),
             inputs=inputs,
             label=label,
             optimizer=self.settings.own_function("optimizer")
-            or steps.optimizer(
-                self._optimizer(model, inputs), self.settings.resolved, self.settings.framework
-            ),
+            or steps.optimizer(optimizer, self.settings.resolved, self.settings.framework),
             loss=loss,
             metrics=metrics,
             schedule=steps.schedule(self.settings.schedule, self.settings.resolved, training, rows.training),
@@ -205,7 +212,7 @@ class TrainingPlan(RowPlan):
             keep_rows="none" if self.settings.get("model.keep_rows") == "none" else msgspec.UNSET,
         )
         raise_all(running.unused_limits(self.settings, job))
-        return job
+        return FittedTraining(job, model, optimizer)
 
     def _transform(
         self, rows: spec.Rows, model: Model, inputs: ModelInputs, label: spec.Label
@@ -239,30 +246,11 @@ class TrainingPlan(RowPlan):
             return labels.choose_without_label(self, rows)
         return labels.choose(self, statistics.get(self.label, ColumnStatistics()), classes)
 
-    def _optimizer(self, model: Model, inputs: ModelInputs) -> Entry:
+    def _optimizer(self, defaults: Mapping[str, Setting]) -> Entry:
         """Return the optimizer with the defaults for so many columns, unless it is written."""
         if "optimizer" in self.settings.resolved:
             return self.settings.optimizer
-        return self.settings.optimizer.with_defaults(_of_width(model, inputs))
-
-    def _parameters(self, entry: Entry) -> dict[str, spec.job.Parameter]:
-        return dict(catalog.parameters(entry, self.settings.resolved))
-
-    def _model_parameters(
-        self, model: Model, inputs: ModelInputs, rows: int
-    ) -> dict[str, spec.job.Parameter]:
-        """Return the parameters of the model itself, without the parameters of its label."""
-        entry = model.with_defaults(_of_width(model, inputs))
-        choice = self.settings.choice
-        names = {row.name.removeprefix("model.") for row in entry.params if row.name.startswith("model.")}
-        names -= set() if choice.own else {"n_classes", "n_clusters"}
-        of_settings = {name: value for name, value in self._parameters(entry).items() if name in names}
-        if not choice.own and (of_settings.get("batch_norm") or self.more_labels):
-            of_settings.pop("members", None)  # a single network
-        values = {**choice.params, **of_settings}
-        if self.parent:
-            values = warm_start.parameters(self.parent, values, self.settings.resolved)
-        return trees.parameters(values, self.settings.framework, rows) if choice.is_trees else values
+        return self.settings.optimizer.with_defaults(defaults)
 
     def _inputs(
         self, statistics: Statistics, model: Model, label: spec.Label, errors: list[SQLFlowError]
@@ -392,6 +380,59 @@ class TrainingPlan(RowPlan):
             return False
         self.notes.append(note)
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class FittedTraining:
+    """JobSpec of a training. model, optimizer: with the defaults for its columns."""
+
+    job: spec.JobSpec
+    model: Model
+    optimizer: Entry
+
+    def vary(self, settings: TrainSettings) -> spec.JobSpec:
+        """Return the JobSpec with other values of `VARIED`; the columns, the label and the loss stay."""
+        job, errors = self.job, list[SQLFlowError]()
+        rows = job.rows
+        training = trainings.training(
+            settings, rows, job.inputs, errors, own_query=job.validation is not None
+        )
+        if errors:
+            raise_all(errors)
+        parameters = model_parameters(settings, self.model, job.label, rows.training)
+        return msgspec.structs.replace(
+            job,
+            model=spec.Component(self.model.name, parameters),
+            optimizer=settings.own_function("optimizer")
+            or steps.optimizer(self.optimizer, settings.resolved, settings.framework),
+            schedule=steps.schedule(settings.schedule, settings.resolved, training, rows.training),
+            training=training,
+        )
+
+
+def model_parameters(
+    settings: TrainSettings,
+    model: Model,
+    label: spec.Label,
+    rows: int,
+    parent: warm_start.Parent | None = None,
+) -> dict[str, spec.job.Parameter]:
+    """Return the parameters of the model itself, without the parameters of its label.
+
+    rows: number of training rows. parent: the model that training starts from.
+    """
+    choice, resolved = settings.choice, settings.resolved
+    values = dict(choice.params)
+    for row in model.params:
+        prefix, _, name = row.name.partition(".")
+        value = resolved[row.name].value if row.name in resolved else row.default
+        if prefix == "model" and value is not None and (choice.own or name not in _OF_LABEL):
+            values[name] = value
+    if not choice.own and (values.get("batch_norm") or label.labels):
+        values.pop("members", None)  # a single network
+    if parent:
+        values = warm_start.parameters(parent, values, resolved)
+    return trees.parameters(values, settings.framework, rows) if settings.is_trees else values
 
 
 def plan(

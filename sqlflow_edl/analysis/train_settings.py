@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
@@ -33,7 +33,8 @@ class TrainSettings:
     schedule: Entry | None
     loss: str | None
     resolved: Mapping[str, Resolved]
-    functions: tuple[str, ...] = ()  # functions of the contract from the model's module
+    functions: tuple[str, ...]  # functions of the contract from the model's module
+    dictionary: Dictionary  # of the attributes of the statement
 
     @property
     def model(self) -> Model | None:
@@ -42,12 +43,23 @@ class TrainSettings:
 
     @property
     def is_trees(self) -> bool:
-        return self.choice.is_trees
+        return self.framework in spec.TREES
 
     @property
     def only_fits(self) -> bool:
         """True of a transform: it fits columns and trains nothing."""
         return self.choice.example.task == transform.TASK
+
+    def vary(
+        self, varied: Mapping[str, Resolved], others: Mapping[str, Resolved], errors: list[SQLFlowError]
+    ) -> TrainSettings:
+        """Return the settings with other parameters of the model and its optimizer, and another length.
+
+        others: attributes that stay.
+        """
+        if self.is_trees:
+            trees.check(varied, self.framework, errors)
+        return replace(self, resolved={**others, **varied})
 
     def get(self, name: str) -> Setting:
         return self.resolved[name].value if name in self.resolved else None
@@ -138,7 +150,7 @@ def check_settings(
     errors += _find_missing(statement)
     named_loss = loss.name if loss else None
     functions = user_model.functions(choice.own, framework, resolved) if choice.own else ()
-    return TrainSettings(choice, framework, optimizer, schedule, named_loss, resolved, functions)
+    return TrainSettings(choice, framework, optimizer, schedule, named_loss, resolved, functions, dictionary)
 
 
 def _find_missing(statement: ast.Statement) -> Iterator[SQLFlowError]:

@@ -115,6 +115,7 @@ def _source(url: str | None) -> tuple[str, str]:
 
     try:
         with Session(url) as session:
+            session.maintain()
             [models] = session.run("SHOW MODELS")
             count = sum(batch.num_rows for batch in models.reader) if models.reader is not None else 0
             return f"{session.source.url}: reachable, {count:,} models", ""

@@ -115,7 +115,7 @@ def open_session(
     """Open the session of a command that runs statements, by its options."""
     from sqlflow_edl.session.session import Session
 
-    return Session(
+    session = Session(
         source,
         dialect=options.dialect,
         create=create,
@@ -129,6 +129,8 @@ def open_session(
         share=share,
         retrained=options.model if options.command == "retrain" else "",
     )
+    session.maintain()
+    return session
 
 
 def ask_password(options: argparse.Namespace) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import msgspec
 
-from edl.spec import Category, Computed, Feature, Function, JobSpec, Source, is_category, parts_of
+from edl.spec import Category, Computed, Feature, Function, Source, is_category, parts_of
 from sqlflow_edl.codegen import forecasts
 from sqlflow_edl.codegen.source import CallExpression, Expression, Items, line, literal
 
@@ -15,14 +16,13 @@ _ALWAYS = {"mean"}  # written even if it is the default
 LONGEST_INLINE = 20  # entries of a vocabulary or boundaries that stay on the page
 
 
-def features(spec: JobSpec, stored: dict[str, bytes]) -> Expression:
+def features(inputs: Mapping[str, tuple[Feature, ...]], stored: dict[str, bytes]) -> Expression:
     """Return `fc.Features(…)`, or with several inputs `fc.Inputs(wide=fc.Features(…), deep=fc.Features(…))`."""
-    several = len(spec.inputs) > 1
-    inputs = tuple(
-        (name, _columns(features, f"{name}_" if several else "", stored))
-        for name, features in spec.inputs.items()
+    several = len(inputs) > 1
+    expressions = tuple(
+        (name, _columns(features, f"{name}_" if several else "", stored)) for name, features in inputs.items()
     )
-    return CallExpression("fc.Inputs", inputs) if several else inputs[0][1]
+    return CallExpression("fc.Inputs", expressions) if several else expressions[0][1]
 
 
 def _columns(features: tuple[Feature, ...], prefix: str, stored: dict[str, bytes]) -> Expression:

@@ -52,28 +52,26 @@ def imports(spec: JobSpec, code: str, stored: bool) -> list[str]:
     code: the definition of model, loss and optimizer. stored: lists are stored in files.
     """
     used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
-    standard = [*_if("math" in used, "import math"), *_if(stored, "from pathlib import Path")]
-    library = _if(spec.framework == "keras", "import keras")
+    standard = ["import math"] if "math" in used else []
+    if stored:
+        standard.append("from pathlib import Path")
+    library = ["import keras"] if spec.framework == "keras" else []
     if spec.framework == "torch":
-        library = [
-            *_if("torch" in used, "import torch"),
-            "from torch import nn",
-            *_if("F" in used, "from torch.nn import functional as F"),
-        ]
+        library = ["import torch"] if "torch" in used else []
+        library.append("from torch import nn")
+        if "F" in used:
+            library.append("from torch.nn import functional as F")
     modules = _modules(spec)
     helpers = [name for name in _HELPERS[spec.framework] if name in used]
     package = "trees" if spec.framework in TREES else spec.framework
-    ours = [
-        "from edl import features as fc",
-        *_if(modules, f"from edl import {', '.join(modules)}"),
-        *_if(helpers, f"from edl.{package} import {', '.join(helpers)}"),
-    ]
+    ours = ["from edl import features as fc"]
+    if modules:
+        ours.append(f"from edl import {', '.join(modules)}")
+    if helpers:
+        ours.append(f"from edl.{package} import {', '.join(helpers)}")
     user_import = [own_import(spec.own)] if spec.own else []
-    return ["\n".join(group) for group in (standard, library, ours, user_import) if group]
-
-
-def _if(condition: object, line: str) -> list[str]:
-    return [line] if condition else []
+    groups = filter(None, (standard, library, ours, user_import))
+    return list(map("\n".join, groups))
 
 
 def _modules(spec: JobSpec) -> list[str]:

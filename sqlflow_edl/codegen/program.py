@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jinja2
 
@@ -26,13 +26,16 @@ from edl.spec import (
     AnomalyLabel,
     ClassLabel,
     ClusterLabel,
+    Feature,
     ForecastLabel,
     JobSpec,
     Label,
+    Query,
     RankingLabel,
     RegressionLabel,
     SeveralLabels,
     Split,
+    Weights,
     label_offset,
     to_json,
 )
@@ -46,6 +49,8 @@ from sqlflow_edl.codegen.features import features
 from sqlflow_edl.codegen.imports import imports
 from sqlflow_edl.codegen.source import CallExpression, Expression, Items, comment, layout, literal
 from sqlflow_edl.codegen.user_model import own_model
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,50 +68,71 @@ class GeneratedProgram:
 
 def generate(spec: JobSpec) -> GeneratedProgram:
     """Return the program of the JobSpec. Raises SpecError if the spec is damaged or was not made by the compiler."""
-    transform.check_predicts(spec, spec.output.name)
     check_names(spec)
     try:
-        return _program(spec)
+        return _program(spec, _SharedParts())
     except (LookupError, TypeError, ValueError, AttributeError, SyntaxError, jinja2.UndefinedError) as error:
         raise SpecError(f"the JobSpec is damaged: {type(error).__name__}: {str(error)[:200]}") from error
 
 
-def _program(spec: JobSpec) -> GeneratedProgram:
+class _SharedParts:
+    """Parts of the programs of a search's candidates, made once for all with the same objects in their JobSpecs."""
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[object, ...], Any] = {}
+
+    def get(self, make: Callable[..., Part], *objects: object) -> Part:
+        """Return what the function makes of these objects. The JobSpec of the whole program keeps them alive."""
+        key = (make, *map(id, objects))
+        if key not in self._parts:
+            self._parts[key] = make(*objects)
+        part: Part = self._parts[key]
+        return part
+
+
+def _program(spec: JobSpec, parts: _SharedParts) -> GeneratedProgram:
+    transform.check_predicts(spec, spec.output.name)
     stored: dict[str, bytes] = {}
     if spec.framework == ENSEMBLE:
-        model = _template("ensemble.py.jinja").render(_shared_values(spec), searches=not spec.members)
+        model = _template("ensemble.py.jinja").render(_shared_values(spec, parts), searches=not spec.members)
     else:
-        model = _template("model.py.jinja").render(_model_values(spec, stored))
-    reader = _template("reader.py.jinja").render(
-        database=spec.query.source.partition(":")[0],
-        source=literal(spec.query.source),
-        select=literal(spec.query.select),
-        held_out=literal(spec.validation.select) if spec.validation else "",
-        split=_split(spec.split) if spec.split else "",
-    )
+        model = _template("model.py.jinja").render(_model_values(spec, stored, parts))
     encoded = model.encode()
     return GeneratedProgram(
         {
             "model.py": encoded,
-            "reader.py": reader.encode(),
+            "reader.py": parts.get(_reader, spec.query, spec.validation, spec.split),
             "job.json": to_json(spec),
             DIGEST_FILE: digest_line(encoded).encode(),
             **stored,
-            **_models(spec),
+            **_models(spec, parts),
         }
     )
 
 
-def _models(spec: JobSpec) -> dict[str, bytes]:
+def _reader(query: Query, validation: Query | None, split: Split | None) -> bytes:
+    """Return the module of the data source."""
+    text = _template("reader.py.jinja").render(
+        database=query.source.partition(":")[0],
+        source=literal(query.source),
+        select=literal(query.select),
+        held_out=literal(validation.select) if validation else "",
+        split=_split(split) if split else "",
+    )
+    return text.encode()
+
+
+def _models(spec: JobSpec, parts: _SharedParts) -> dict[str, bytes]:
     """Return the files of the programs of an ensemble's members, or of a search's candidates."""
-    candidates = [one_model.spec for one_model in spec.search.candidates] if spec.search else []
-    models = {f"{MEMBERS}/{number}": one_model.spec for number, one_model in enumerate(spec.members)}
-    models |= {f"{CANDIDATES}/{number}": one_model for number, one_model in enumerate(candidates)}
-    return {
-        f"{folder}/{name}": content
-        for folder, model in models.items()
-        for name, content in generate(model).files.items()
-    }
+    models = {f"{MEMBERS}/{number}": member.spec for number, member in enumerate(spec.members)}
+    if spec.search:
+        candidates = enumerate(spec.search.candidates)
+        models |= {f"{CANDIDATES}/{number}": candidate.spec for number, candidate in candidates}
+    files: dict[str, bytes] = {}
+    for folder, model in models.items():
+        for name, content in _program(model, parts).files.items():
+            files[f"{folder}/{name}"] = content
+    return files
 
 
 def _split(split: Split) -> str:
@@ -135,11 +161,19 @@ def _template(name: str) -> jinja2.Template:
     return _environment().get_template(name)
 
 
-def _model_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
+def _features(inputs: Mapping[str, tuple[Feature, ...]]) -> tuple[str, dict[str, bytes]]:
+    """Return the expression of the features, and the files of lists that are too long for the page."""
+    stored: dict[str, bytes] = {}
+    return layout(features(inputs, stored), prefix="FEATURES = "), stored
+
+
+def _model_values(spec: JobSpec, stored: dict[str, bytes], parts: _SharedParts) -> dict[str, object]:
     """Return the values of model.py.jinja; `definition` is the rendered template of the model. Fill `stored`."""
+    expression, lists = parts.get(_features, spec.inputs)
+    stored.update(lists)
     values = {
-        **_shared_values(spec),
-        "features": layout(features(spec, stored), prefix="FEATURES = "),
+        **_shared_values(spec, parts),
+        "features": expression,
         "class_weights": _class_weights(spec),
         "series": forecasts.series(spec),
         "seed": spec.training.seed,
@@ -213,18 +247,25 @@ def _tree_values(spec: JobSpec) -> dict[str, Any]:
     return {"model": trees.model(spec), "label_losses": [], "loss_body": [], "optimizer": ""}
 
 
-def _shared_values(spec: JobSpec) -> dict[str, Any]:
+def _shared_values(spec: JobSpec, parts: _SharedParts) -> dict[str, Any]:
     """Return the values of all templates."""
     return {
+        **parts.get(_label_values, spec.label, spec.metrics, spec.weights),
         "title": spec.model.name + (f", {spec.rows.training:,} training rows" if spec.rows.total else ""),
         "framework": spec.framework,
-        "select_comment": comment(spec.query.select),
-        "weights": _weights(spec),
-        "label": layout(_label(spec.label), prefix="LABEL = "),
+        "select_comment": parts.get(comment, spec.query.select),
         "own_functions": spec.own.functions if spec.own else (),
         "schedule": _schedule(spec),
-        "scores_comment": _SCORES.get(type(spec.label), "in units of the label"),
-        "metrics": _metrics(spec),
+    }
+
+
+def _label_values(label: Label, names: tuple[str, ...], weights: Weights | None) -> dict[str, str]:
+    """Return the values of templates on the label and how it is measured. names: of the metrics."""
+    return {
+        "weights": _weights(weights) if weights is not None else "",
+        "label": layout(_label(label), prefix="LABEL = "),
+        "scores_comment": _SCORES.get(type(label), "in units of the label"),
+        "metrics": _metrics(names, label),
     }
 
 
@@ -331,11 +372,9 @@ def _centre_argument(label: Label) -> tuple[tuple[str, Expression], ...]:
     return (("centre", literal(offset)),) if offset else ()
 
 
-def _weights(spec: JobSpec) -> str:
-    """Return `fc.weights(…)`; empty if all rows weigh the same."""
-    if spec.weights is None:
-        return ""
-    arguments = (literal(spec.weights.column), ("mean", literal(spec.weights.mean)))
+def _weights(weights: Weights) -> str:
+    """Return `fc.weights(…)`."""
+    arguments = (literal(weights.column), ("mean", literal(weights.mean)))
     return layout(CallExpression("fc.weights", arguments), prefix="WEIGHTS = ")
 
 
@@ -346,8 +385,8 @@ def _class_weights(spec: JobSpec) -> str:
     return layout(items, prefix="CLASS_WEIGHTS = ") if items else ""
 
 
-def _metrics(spec: JobSpec) -> str:
-    entries = [f"{literal(name)}: {_metric(name, spec.label)}" for name in spec.metrics]
+def _metrics(names: Iterable[str], label: Label) -> str:
+    entries = [f"{literal(name)}: {_metric(name, label)}" for name in names]
     line = "{" + ", ".join(entries) + "}"
     if len(line) < 85:
         return line

@@ -64,7 +64,9 @@ def layout(expression: Expression, *, indent: int = 0, prefix: str = "", suffix:
     rows = []
     for argument in expression.arguments:
         keyword, value = (f"{argument[0]}=", argument[1]) if isinstance(argument, tuple) else ("", argument)
-        rows.append(pad + keyword + layout(value, indent=inner, prefix=keyword, suffix=",") + ",")
+        if not isinstance(value, str):
+            value = layout(value, indent=inner, prefix=keyword, suffix=",")
+        rows.append(f"{pad}{keyword}{value},")
     return expression.function + "(\n" + "\n".join(rows) + "\n" + " " * indent + ")"
 
 
@@ -74,10 +76,10 @@ def line(expression: Expression) -> str:
         return expression
     if isinstance(expression, Items):
         return "[" + ", ".join(expression.items) + "]"
-    parts = (
-        f"{argument[0]}={line(argument[1])}" if isinstance(argument, tuple) else line(argument)
-        for argument in expression.arguments
-    )
+    parts = []
+    for argument in expression.arguments:
+        keyword, value = (f"{argument[0]}=", argument[1]) if isinstance(argument, tuple) else ("", argument)
+        parts.append(keyword + (value if isinstance(value, str) else line(value)))
     return f"{expression.function}({', '.join(parts)})"
 
 

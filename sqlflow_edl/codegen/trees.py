@@ -56,7 +56,7 @@ def model(spec: JobSpec) -> str:
     }
     features = "FEATURES" if spec.forecast is None else 'FEATURES["features"]'
     arguments: list[Expression | tuple[str, Expression]] = [features]
-    arguments += ((name, literal(value)) for name, value in params.items())
+    arguments += [(name, literal(value)) for name, value in params.items()]
     if spec.loss.params.get("class_weights"):
         arguments.append(("class_weights", "CLASS_WEIGHTS"))
     return layout(

@@ -17,9 +17,9 @@ from urllib.parse import parse_qsl
 from edl.data import redacted
 from edl.data.server_url import config_folder
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, raise_all
+from sqlflow_edl.console.secrets import holds_secret
 from sqlflow_edl.display.output import TEXT_FORMATS
 from sqlflow_edl.errors.render import locate, render
-from sqlflow_edl.session.secrets import holds_secret
 
 FILE = "config.toml"
 

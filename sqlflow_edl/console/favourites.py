@@ -13,8 +13,8 @@ import msgspec
 
 from edl.errors import SemanticError, did_you_mean
 from edl.jobs.job_folder import state_folder
+from sqlflow_edl.console.secrets import holds_secret
 from sqlflow_edl.display.files import name_write_errors
-from sqlflow_edl.session.secrets import holds_secret
 from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.lexer import Token, sql_tokens
 

@@ -29,7 +29,7 @@ from edl.jobs.termination import TerminatedError
 from sqlflow_edl.console.config import ESCAPE, Config
 from sqlflow_edl.console.connection import ConsoleConnection
 from sqlflow_edl.console.keys import Modes, bindings
-from sqlflow_edl.session.secrets import holds_secret
+from sqlflow_edl.console.secrets import holds_secret
 from sqlflow_edl.syntax.keywords import CLAUSES
 from sqlflow_edl.syntax.split import VERBS
 

@@ -13,10 +13,10 @@ from sqlflow_edl.console.connection import ConsoleConnection, Opener, UnopenedEr
 from sqlflow_edl.console.keys import Called, command
 from sqlflow_edl.console.prompt import Prompt
 from sqlflow_edl.console.screen import Screen
+from sqlflow_edl.console.secrets import holds_secret
 from sqlflow_edl.console.statements import Statements
 from sqlflow_edl.errors.render import render
 from sqlflow_edl.reports.text import format_count
-from sqlflow_edl.session.secrets import holds_secret
 
 
 class Shell:

@@ -11,12 +11,12 @@ from sqlglot import exp
 
 from edl.data.arrow_types import schema_of
 from edl.errors import SemanticError
+from edl.evaluation.prediction import added_names
 from edl.frameworks.networks.stored import find_unsupported_part, network
 from edl.frameworks.trees.forest import Forest, of_lightgbm
 from edl.frameworks.trees.objectives import LIGHTGBM, XGBOOST, Link
 from edl.models.archive import Archive
 from edl.spec import ENSEMBLE, TREES, JobSpec
-from edl.worker.evaluation.prediction import added_names
 from sqlflow_edl.analysis.inference.prediction import prediction_in_memory
 from sqlflow_edl.codegen.trees import objective
 from sqlflow_edl.model_sql.columns import Columns

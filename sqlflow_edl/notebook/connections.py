@@ -117,5 +117,6 @@ class Connections:
             model_store=settings.model_store,
             place=place(settings.on, {}),
         )
+        session.maintain()
         self._open[name] = NotebookConnection(settings, session)
         return session

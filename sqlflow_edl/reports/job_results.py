@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from edl.data.metric_tables import importances, one_row
 from edl.data.results import ResultFolder
+from edl.evaluation.prediction import added_names
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import TIME_LIMIT, Outcome
 from edl.models.archive import read_archive
 from edl.models.fitting import Fitting
 from edl.spec import NO_FRAMEWORK, TREES, JobSpec, Output
-from edl.worker.evaluation.prediction import added_names
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.reports import text
 from sqlflow_edl.reports.importances import unit

@@ -180,7 +180,7 @@ def _parts(archive: Archive, rows: Mapping[Feature, Floats]) -> list[_WeightsOfF
         is_plain = (is_vocabulary or is_line) and not others and readers[column] == 1
         name = column if is_plain and _reads_column(feature) else signature(feature)
         if feature.is_indicator:
-            name = f"{column} {feature.noun}"
+            name = f"{column} IS NULL"
         moments = None
         if feature.line is not None and feature.moments is not None:
             moments = feature.moments

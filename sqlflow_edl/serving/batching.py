@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from edl.worker.evaluation.prediction import Results
+from edl.evaluation.prediction import Results
 from sqlflow_edl.serving.model import ServedModel
 
 Answer: TypeAlias = pa.RecordBatch | Exception

@@ -10,6 +10,9 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from edl.errors import SQLFlowError
+
+JSON = "application/json"
 OPEN = ("/healthz", "/readyz")  # for probes, which have no token
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -75,4 +78,9 @@ def error_response(status: int, code: str, message: str, **more: object) -> Resp
     """Return an error as JSON: `{"error": {"code": …, "message": …}}`."""
     shown = {name: value for name, value in more.items() if value is not None}
     body = msgspec.json.encode({"error": {"code": code, "message": message, **shown}}, enc_hook=repr)
-    return Response(body, status, media_type="application/json")
+    return Response(body, status, media_type=JSON)
+
+
+def answer_error(status: int, code: str, error: SQLFlowError) -> Response:
+    """Return the error of a request as JSON."""
+    return error_response(status, code, error.message, hint=error.hint)

@@ -19,12 +19,12 @@ import pyarrow as pa
 from edl import frameworks
 from edl.data.arrow_types import schema_of
 from edl.errors import SemanticError
+from edl.evaluation.prediction import Results
+from edl.evaluation.predictor import Predictor
 from edl.models.archive import Archive, read_archive
 from edl.program import load, unload
 from edl.run.background import can_be_explained
 from edl.spec import TREES
-from edl.worker.evaluation.prediction import Results
-from edl.worker.evaluation.predictor import Predictor
 from sqlflow_edl.analysis import uncertainty
 from sqlflow_edl.analysis.extra_outputs import output_names
 from sqlflow_edl.analysis.inference.explanation import default_samples

@@ -22,6 +22,7 @@ from edl.data.pinned import check_disk
 from edl.data.source import MissingRightError
 from edl.embeddings.sizes import table_memory
 from edl.errors import JobError, SemanticError, SourceError, Span, SQLFlowError, UnfitValueError, raise_all
+from edl.evaluation.prediction import results_of
 from edl.features import target as target_of
 from edl.frameworks import check_installed, is_installed
 from edl.installation import install_extras
@@ -31,7 +32,6 @@ from edl.models.registry.base import Registry
 from edl.spec.measurement import Measurement
 from edl.spec.optimization import Optimization
 from edl.spec.strategy import complete_settings
-from edl.worker.evaluation.prediction import results_of
 from sqlflow_edl.analysis import inference, measurement, train
 from sqlflow_edl.analysis.columns.reused import Reused
 from sqlflow_edl.analysis.inference import confidence, stored_readings, used_model

@@ -9,10 +9,10 @@ import msgspec
 import pyarrow as pa
 
 from edl import data
+from edl.evaluation.predicted_rows import Found, measure
 from edl.jobs.job_folder import JobFolder
 from edl.run.result_tables import store
 from edl.spec.measurement import Measurement
-from edl.worker.evaluation.predicted_rows import Found, measure
 from sqlflow_edl.analysis import measurement
 from sqlflow_edl.analysis.programs.outline import title
 from sqlflow_edl.errors.spans import shift_spans

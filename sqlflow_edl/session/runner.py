@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-import pyarrow as pa
 
-from edl import data
 from edl.data import Pinned, Source
 from edl.data.retry import insisting
 from edl.data.source import LockedError
@@ -32,35 +30,27 @@ from edl.jobs.outcome import (
     Outcome,
 )
 from edl.jobs.termination import TerminatedError
-from edl.models.archive import read_archive
 from edl.models.commit import StoredModel, commit_result
 from edl.models.fitting import read_fitting
 from edl.models.pending import Intent, Rival, mark_handled, write_intent
 from edl.models.registry.records import ModelRecord
 from edl.run.archive import save_transform
 from edl.spec import NO_FRAMEWORK, JobSpec
-from sqlflow_edl.analysis.checks.drift import ColumnDrift
-from sqlflow_edl.analysis.checks.query_errors import NoRowsError
-from sqlflow_edl.analysis.inference import confidence, used_model
-from sqlflow_edl.analysis.inference.evaluation import UNSEEN_ONLY, unseen_only
-from sqlflow_edl.analysis.inference.explanation import one_row_explanation
 from sqlflow_edl.analysis.search.limits import Clock
 from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
 from sqlflow_edl.backends.base import LostSightError
 from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.codegen import generate
-from sqlflow_edl.errors.spans import set_missing_spans, shift_spans
-from sqlflow_edl.reports import drift as drift_report
-from sqlflow_edl.reports import features as feature_report
-from sqlflow_edl.reports import job_results, reasons, text
+from sqlflow_edl.errors.spans import set_missing_spans
+from sqlflow_edl.reports import job_results, text
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.same_statement import describe_jobs
 from sqlflow_edl.session import activation, comparison
-from sqlflow_edl.session.advice.corrections import add_correction
-from sqlflow_edl.session.compiler import Compiler, Use, target_span, with_other_store
+from sqlflow_edl.session.compiler import Compiler, target_span, with_other_store
 from sqlflow_edl.session.file_release import FileRelease
 from sqlflow_edl.session.observer import Observer, report
 from sqlflow_edl.session.pinning import pin_and_fit
+from sqlflow_edl.session.uses import FORMS, WITHOUT_PROGRAM, ModelUse, UseOutcome
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.kinds import Kind
 
@@ -190,135 +180,34 @@ class JobRunner:
     def _use(self, statement: Statement, on: KubernetesSettings | None) -> Result:
         """Run a model over the query's rows, into a table or as a result set."""
         with self._job(statement) as job:
-            use = self._compiler.use(statement, job.model)
-            reports_drift, target = use.planned.report == "drift", use.planned.output.name
-            trains_nothing = use.planned.report in ("drift", "features") and not target
-            if not use.planned.cluster.workers and not trains_nothing:
-                self._submitter.warm(use.trained.framework)
-            if use.planned.report == "features":
-                return self._features(statement, use)
-            pinned = self._pin(statement, use.planned, job)
-            drift = self._drift(job, pinned) if reports_drift else None
-            if drift is not None and not target:
-                return drift_report.add_drift(Result(statement), drift, use.reference)
-            seen: tuple[str, ...] = ()
-            if statement.kind == "evaluate":
-                pinned, seen = self._without_seen_rows(statement, use, job, pinned)
-            planned, notes = used_model.with_rows(use.planned, pinned.rows, pinned.digest)
-            used_model.check_explains(statement, planned)
-            here = on is None and not self._compiler.detached
-            one_row = one_row_explanation(statement, planned, use.trained) if here else None
-            planned = one_row or planned
-            notes += seen + used_model.used_model_notes(statement, use.trained, planned)
-            notes += tuple(used_model.time_zone_notes(use.trained, planned.query))
-            notes += confidence.former_name_notes(planned)
-            if planned.kind in ("predict", "evaluate"):
-                notes += comparison.comparison_notes(
-                    read_archive(job.model).fitting, use.trained, planned, pinned, job
-                )
-            report(self._observer, notes)
+            use = ModelUse(
+                statement, self._compiler.use(statement, job.model), job, self._compiler, self._observer
+            )
+            if use.needs_framework:
+                self._submitter.warm(use.use.trained.framework)
+            if give := WITHOUT_PROGRAM.get(use.report):
+                return give(use)
+            rows = use.prepare(here=on is None)
+            report(self._observer, rows.notes)
             append = statement.append is not None
-            intent = Intent(planned.kind, self._source.url, target, store=self._store, append=append)
-            ready = _Ready(job, planned, pinned, intent, job.model, on)
-            if self._compiler.detached and pinned.rows:  # without rows there is no job to detach
-                return drift_report.add_drift(self._detach(statement, ready), drift, use.reference)
+            intent = Intent(rows.spec.kind, self._source.url, use.target, store=self._store, append=append)
+            ready = _Ready(job, rows.spec, rows.pinned, intent, job.model, on)
+            if self._compiler.detached and rows.pinned.rows:  # without rows there is no job to detach
+                return use.add_drift(self._detach(statement, ready), rows)
             # what is wrong with rows shows when they are read; of a forecast also what its query lacks
             with set_missing_spans(
-                statement.select_span, SQLFlowError if planned.forecast else SemanticError
+                statement.select_span, SQLFlowError if rows.spec.forecast else SemanticError
             ):
-                sizes = comparison.count_classes(planned, pinned, job)  # a pod drops the rows when it is done
+                sizes = comparison.count_classes(
+                    rows.spec, rows.pinned, job
+                )  # a pod drops the rows when it is done
                 outcome = self._run(ready)
-            if one_row is not None:
-                explained = job_results.result_set(statement, job, planned, outcome, notes)
-                return reasons.explained_row(explained, planned, read_archive(job.model))
-            if not target:  # the rows are read before the folder is cleaned up
-                return job_results.result_set(statement, job, planned, outcome, notes, sizes)
-            row_count = outcome.rows if planned.work == "predict" else outcome.made
-            if not outcome.stored:
+            form, stored = use.form(rows), None
+            if form == "table" and not outcome.stored:
                 with set_missing_spans(target_span(statement)):
-                    row_count = self._commit(ready, outcome).rows
-        result = job_results.written_rows_result(
-            statement, planned, outcome, notes, row_count, use.reference, sizes
-        )
-        return drift_report.add_drift(result, drift, use.reference)
-
-    def _pin(self, statement: Statement, planned: JobSpec, job: JobFolder) -> Pinned:
-        """Pin the rows that a model is used on. Raises SemanticError if there are none to measure or to explain."""
-        self._observer.doing("pinning the rows")
-        shuffle = used_model.is_sampled(planned)
-        with shift_spans(statement.select_span):
-            pinned = self._source.pin(statement.select, job.rows, seed=0, shuffle=shuffle)
-            pinned.check_fits(None if statement.kind == "predict" else planned.columns)
-        if not pinned.rows and statement.kind != "predict":
-            raise NoRowsError(span=statement.select_span, hint=None)
-        if not pinned.rows:
-            error = NoRowsError(span=statement.select_span, hint=None)
-            add_correction(error, self._compiler, statement)
-            self._observer.warn("; ".join(filter(None, (error.message, error.hint))))
-        return pinned
-
-    def _without_seen_rows(
-        self, statement: Statement, use: Use, job: JobFolder, pinned: Pinned
-    ) -> tuple[Pinned, tuple[str, ...]]:
-        """Return the rows of EVALUATE, without those that trained the model if they are to be left out, and a note.
-
-        Raises SemanticError if they are not known, or no others are left.
-        """
-        self._observer.doing("looking for rows that trained the model")
-        attribute = unseen_only(statement)
-        archive = read_archive(job.model)
-        finder = comparison.SeenRowsFinder(
-            self._source, use.reference, archive, use.planned.query, pinned, job
-        )
-        seen = finder.find(at_any_cost=attribute is not None)
-        if attribute is None:
-            return pinned, (seen.note(),) if seen is not None else ()
-        with set_missing_spans(attribute.written.span):
-            if seen is None:
-                return pinned, (
-                    f"{use.reference} was trained on rows of other tables, so all rows are measured",
-                )
-            if self._compiler.place is not None:
-                raise SemanticError(
-                    f"{UNSEEN_ONLY} chooses rows on this machine, which pods do not read",
-                    hint="leave it out, or run the statement without --on kubernetes",
-                )
-            if seen.why:
-                raise SemanticError(seen.note(), hint=f"leave {UNSEEN_ONLY} out")
-            if seen.seen == seen.count:
-                raise SemanticError(seen.note(), hint="select rows that the model was not trained on")
-        left = f"{seen.seen:,} of {pinned.rows:,} rows trained {use.reference} and are left out"
-        return comparison.pin_unseen(seen, pinned, self._source, job), (left,) if seen.seen else ()
-
-    def _features(self, statement: Statement, use: Use) -> Result:
-        """Return what the model sees of the rows, which are read and transformed as the result is read."""
-        planned, notes = use.planned, tuple(used_model.time_zone_notes(use.trained, use.planned.query))
-        report(self._observer, notes)
-        schema = self._source.schema(statement.select)
-        read = set(planned.columns)
-        others = [name for name in schema.names if name not in read]
-
-        def rows() -> Iterator[pa.RecordBatch]:  # the query begins when its first row is asked for
-            with shift_spans(statement.select_span):
-                yield from self._source.stream(statement.select)
-
-        def seen() -> Iterator[pa.RecordBatch]:
-            with set_missing_spans(statement.select_span):
-                yield from batches
-
-        with set_missing_spans(statement.select_span):
-            batches = feature_report.reader(planned, rows(), schema, others)
-        reader = pa.RecordBatchReader.from_batches(batches.schema, seen())
-        computed = tuple(batches.schema.names[len(others) :])
-        return Result(statement, reader=reader, computed=computed, notes=notes)
-
-    def _drift(self, job: JobFolder, pinned: Pinned) -> list[ColumnDrift]:
-        """Compare the pinned rows with the training rows of the job's model."""
-        self._observer.doing("comparing the rows")
-        reader = data.open_reader(pinned, job.rows)
-        return comparison.drift(
-            read_archive(job.model), reader.schema.names, lambda columns: reader.read(0, pinned.rows, columns)
-        )
+                    stored = self._commit(ready, outcome).rows
+            # the rows of a result set are read before the folder is cleaned up
+            return FORMS[form](use, rows, UseOutcome(outcome, sizes, stored))
 
     # Steps -------------------------------------------------------------------------------------------------
 

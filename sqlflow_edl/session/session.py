@@ -56,7 +56,7 @@ _DESCRIBE = re.compile(r"(?i)\s*DESC(?:RIBE)?\s+([\w.]+)\s*;?\s*")
 
 
 class Session:
-    """Open data source that runs statements. Close it, or use it as a context manager.
+    """Open data source that runs statements. Close it, or use it as a context manager. See `maintain`, too.
 
     url: URL of the data source, or a connection of DuckDB or SQLite, see `edl.data.open_beside`. dialect: SQL
     dialect, by default the source's. create: create a missing database file. observer: receiver of notes and
@@ -108,6 +108,12 @@ class Session:
             lambda name: self.compiler.load_spec(name),
             lambda name: models.centres(self.registry, name),
         )
+
+    def maintain(self) -> None:
+        """Store what jobs have finished for this source, and delete what ended jobs and old sessions left.
+
+        Front ends call it once, when they have opened a session.
+        """
         job_folder.sweep()
         self._remove_unstarted()
         report(self.observer, detached.commit_finished(self.source))

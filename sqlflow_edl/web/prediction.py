@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from edl.errors import ClusterError, SemanticError
+from edl.evaluation.prediction import probabilities
 from edl.jobs.outcome import JobCancelledError
 from edl.models.registry.records import ModelVersion
 from edl.spec import TREES
-from edl.worker.evaluation.prediction import probabilities
 from sqlflow_edl.reports.importances import unit
 from sqlflow_edl.reports.reasons import Reason, describe_prediction, reasons
 from sqlflow_edl.reports.text import size

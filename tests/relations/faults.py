@@ -119,7 +119,7 @@ def _rows_in_the_order_of_the_table(patch: Patch) -> None:
 
 
 def _predictions_of_the_row_before(patch: Patch) -> None:
-    from edl.worker.evaluation.predictor import Predictor
+    from edl.evaluation.predictor import Predictor
 
     original = Predictor.predict
 

@@ -20,12 +20,12 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
-from edl.elastic import session as sessions
 from edl.elastic.cursor import Cursor
 from edl.elastic.evaluation import Evaluation
-from edl.elastic.leave_notice import add_hook as add_leave_hook
 from edl.elastic.member import World
 from edl.elastic.rows import Dataset, Sampler, check_number, count_of, describe_rows
+from edl.elastic.script import ElasticScript
+from edl.elastic.session import ElasticSession
 from edl.elastic.steps import Regrouped
 from edl.elastic.stream import LONGEST, Source, Stream, StreamCursor
 from edl.errors import SemanticError
@@ -48,6 +48,7 @@ __all__ = [
     "world_size",
 ]
 
+_script = ElasticScript()  # of this process
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 Plain = TypeVar("Plain", bound=Any)
@@ -104,7 +105,7 @@ def evaluation(rows: Any, *, batch_size: int, name: str = "evaluate") -> Evaluat
     shared = NamedRows(
         check_number("rows", count_of(rows), 1), check_number("batch_size", batch_size, 1), trained=False
     )
-    session = sessions.of_dataset(name)
+    session = _script.session_for(name)
     handle = Evaluation(session, shared, rows)
     session.add(name, handle)
     return handle
@@ -129,14 +130,14 @@ def stream(
         raise SemanticError(f"wait_secs is {wait_secs!r}; expected seconds, from 0 to {LONGEST:g}")
     shared = NamedRows(0, check_number("batch_size", batch_size, 1), None, shuffle=False)
     cursor = StreamCursor(name, shared, check_number("micro_batch", micro_batch, 0), start or {})
-    session = sessions.of_dataset(name)
+    session = _script.session_for(name)
     session.add(name, cursor)
     return Stream(session, cursor, source, wait_secs)
 
 
-def _add_rows(name: str, rows: NamedRows, micro_batch: int) -> tuple[sessions.ElasticSession, Cursor]:
+def _add_rows(name: str, rows: NamedRows, micro_batch: int) -> tuple[ElasticSession, Cursor]:
     cursor = Cursor(name, rows, check_number("micro_batch", micro_batch, 0))
-    session = sessions.of_dataset(name)
+    session = _script.session_for(name)
     session.add(name, cursor)
     return session, cursor
 
@@ -148,7 +149,7 @@ def checkpoint(model: Any, optimizer: Any, *others: Any) -> None:
     receive the state from another one; one of the workers also writes it to a checkpoint of the job, for the loss of
     all. Learning-rate schedulers of PyTorch are among `others`. Call it once, before the function of `run`.
     """
-    sessions.declare(model, optimizer, others)
+    _script.declare(model, optimizer, others)
 
 
 def run(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -159,7 +160,7 @@ def run(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
 
     @wraps(function)
     def wrapper(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
-        session = sessions.current("the function of edl.elastic.run")
+        session = _script.session("the function of edl.elastic.run")
         session.begin()
         result = cast(Result, None)  # if the other workers have ended the loop meanwhile
         with session.running():
@@ -183,7 +184,7 @@ def on_change(function: Changed) -> Changed:
     also called for the first group of a worker; the old world is None then. Other members wait for it at the next step.
     Its exceptions count as exceptions of the script.
     """
-    sessions.add_hook(function)
+    _script.declared.change_hooks.append(function)
     return function
 
 
@@ -195,7 +196,7 @@ def leaving() -> float | None:
     another value, so a loop that ends by it needs `broadcast`. Outside of a job, and before the function of `run`, it
     is None: SIGTERM is for the script to handle there.
     """
-    return sessions.current("edl.elastic.leaving").seconds_left
+    return _script.session("edl.elastic.leaving").seconds_left
 
 
 def on_leave(function: Left) -> Left:
@@ -204,7 +205,7 @@ def on_leave(function: Left) -> Left:
     It is called when the worker has left its group, so the others do not wait for it and the checkpoint, if this worker
     had to write one, is complete. Its exceptions are printed.
     """
-    add_leave_hook(function)
+    _script.declared.leave_hooks.append(function)
     return function
 
 
@@ -214,20 +215,20 @@ def broadcast(value: Plain) -> Plain:
     Use it where a decision depends on what one worker alone knows, such as the time: all workers then decide alike.
     Raises SemanticError for a single dataset with a number of epochs: its loop has no decision to make.
     """
-    received: Plain = sessions.current("edl.elastic.broadcast").broadcast(value)
+    received: Plain = _script.session("edl.elastic.broadcast").broadcast(value)
     return received
 
 
 def step() -> int:
     """Return the number of optimizer steps that have been taken, by all workers together."""
-    return sessions.current("edl.elastic.step").positions.trained
+    return _script.session("edl.elastic.step").positions.trained
 
 
 def rank() -> int:
     """Return the number of this worker in its group, from 0; it may change when the group does."""
-    return sessions.place()[0]
+    return _script.place[0]
 
 
 def world_size() -> int:
     """Return the number of workers in the group."""
-    return sessions.place()[1]
+    return _script.place[1]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from edl.cluster import LEAVE_GRACE
 
-Hook = Callable[[float], object]
-
-_hooks: list[Hook] = []
+LeaveHook = Callable[[float], object]
 
 
 class LeaveNotice(threading.Event):
@@ -33,14 +31,12 @@ class LeaveNotice(threading.Event):
         return max(0.0, self._end - time.monotonic()) if self.is_set() else None
 
 
-def add_hook(hook: Hook) -> None:
-    """Call the function with the seconds left when this worker has left its group."""
-    _hooks.append(hook)
+def call_hooks(hooks: Iterable[LeaveHook], notice: LeaveNotice) -> None:
+    """Call the hooks with the seconds left, after a notice, when this worker has left its group.
 
-
-def call_hooks(notice: LeaveNotice) -> None:
-    """Call the hooks after a notice. What one raises is printed: the job has nothing to do with it any more."""
-    for hook in _hooks if notice.is_set() else ():
+    What one raises is printed: the job has nothing to do with it any more.
+    """
+    for hook in hooks if notice.is_set() else ():
         try:
             hook(notice.seconds_left or 0.0)
         except Exception:

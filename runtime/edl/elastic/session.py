@@ -1,4 +1,4 @@
-"""Session of a script with `edl.elastic`: one in a process, in a worker of `edl run` or alone."""
+"""Session of a script with `edl.elastic`: its loop over its datasets, in a worker of `edl run` or alone."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from edl import exit_codes
 from edl.elastic import connection as places
-from edl.elastic import keras_optimizer, torch_optimizer
 from edl.elastic.agreement import agree
 from edl.elastic.connection import JobConnection
 from edl.elastic.cursor import Cursor, Position, Positions
 from edl.elastic.gradients import Gradients
-from edl.elastic.leave_notice import LeaveNotice, call_hooks
+from edl.elastic.leave_notice import LeaveHook, LeaveNotice, call_hooks
 from edl.elastic.member import Alone, World
-from edl.elastic.state import ScriptState, stateful
+from edl.elastic.state import ScriptState
 from edl.elastic.steps import Steps
 from edl.errors import JobError, SemanticError, SQLFlowError
 from edl.jobs.script_run import NamedRows, Workload
@@ -30,21 +29,29 @@ from edl.tasks.local import LocalTasks
 from edl.worker.master_client import RefusedError
 from edl.worker.strategies.base import VoidError
 
+ChangeHook = Callable[[World | None, World], object]
+
 
 @dataclass
 class Declared:
-    """Objects that all workers hold alike, and the optimizer's gradients."""
+    """Objects that all workers of a script hold alike, the optimizer's gradients, and the functions to call.
+
+    change_hooks: when the members of the group have changed. leave_hooks: when this worker has left its group.
+    """
 
     objects: tuple[Any, ...] = ()
     gradients: Gradients | None = None
     optimizer: Any = None
+    change_hooks: list[ChangeHook] = field(default_factory=list)
+    leave_hooks: list[LeaveHook] = field(default_factory=list)
 
 
 class ElasticSession:
     """Training of a script by this process, on datasets that are added before its loop begins."""
 
-    def __init__(self) -> None:
+    def __init__(self, declared: Declared) -> None:
         self.positions = Positions()
+        self._declared = declared
         self._worker = places.current_worker()
         self._connection: JobConnection | None = None
         self._notice = LeaveNotice()
@@ -99,13 +106,13 @@ class ElasticSession:
 
     @property
     def has_optimizer(self) -> bool:
-        return _declared.gradients is not None
+        return self._declared.gradients is not None
 
     @property
     def place(self) -> tuple[int, int]:
         """Rank and size of the group."""
         if self._steps is None:
-            return _place_of_environment()
+            return place_of_environment()
         return self._steps.strategy.rank, self._steps.strategy.size
 
     @property
@@ -127,8 +134,8 @@ class ElasticSession:
             if self._steps is None and self._worker is not None:
                 agree(self._worker.job, self.workload)
                 self._connect()
-            if _declared.gradients is not None:
-                _declared.gradients.discard()
+            if self._declared.gradients is not None:
+                self._declared.gradients.discard()
             self.steps.join()
         if self._world is None:  # alone, without a group
             self._on_regroup()
@@ -177,7 +184,7 @@ class ElasticSession:
 
     def take(self, step: Callable[[], None]) -> bool:
         """Take a step with the group, or accumulate the gradients of a micro-batch; return True for a step."""
-        gradients = _declared.gradients
+        gradients = self._declared.gradients
         if gradients is None:
             raise JobError("there is no optimizer")
         part = self.steps.next_issued()
@@ -209,7 +216,7 @@ class ElasticSession:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, lambda number, frame: self._notice.set())
         bounded = self.workload.bounded_dataset is not None
-        state = ScriptState((*_declared.objects, self.positions))
+        state = ScriptState((*self._declared.objects, self.positions))
         connection = JobConnection(worker, state, self._notice)
         self._connection = connection
         steps = self._steps = Steps(
@@ -227,11 +234,11 @@ class ElasticSession:
 
     def _on_regroup(self) -> None:
         """Call the hooks if the group has other members; all of them have the same state now."""
-        if _declared.gradients is not None:
-            _declared.gradients.keep()
+        if self._declared.gradients is not None:
+            self._declared.gradients.keep()
         before, self._world = self._world, self.steps.strategy.world
         if self._world != before:
-            for hook in _hooks:
+            for hook in self._declared.change_hooks:
                 hook(before, self._world)
 
     def _end(self, code: int, error: SQLFlowError | None) -> None:
@@ -250,66 +257,11 @@ class ElasticSession:
         if error is not None and not isinstance(error, RefusedError):
             connection.give_up(error)
         connection.close()
-        call_hooks(self._notice)
+        call_hooks(self._declared.leave_hooks, self._notice)
 
 
-Hook = Callable[[World | None, World], object]
-
-_hooks: list[Hook] = []
-_declared = Declared()
-_session: ElasticSession | None = None
-
-
-def of_dataset(name: str) -> ElasticSession:
-    """Return the session for one more dataset. Outside of jobs, another dataset of a name begins a new session."""
-    global _session
-    if not isinstance(name, str) or not name:
-        raise SemanticError(f"name is {name!r}; expected the name of a dataset")
-    if _session is None or (_session.has(name) and places.current_worker() is None):
-        _session = ElasticSession()
-    return _session
-
-
-def current(caller: str) -> ElasticSession:
-    """Return the session. Raises SemanticError if there is none."""
-    if _session is None:
-        raise SemanticError(
-            f"{caller} was called before edl.elastic.sampler or edl.elastic.dataset", hint="call that before"
-        )
-    return _session
-
-
-def declare(model: Any, optimizer: Any, others: tuple[Any, ...]) -> None:
-    """Declare the objects that all workers hold alike. Raises SemanticError for an unusable one."""
-    if _declared.optimizer is optimizer:
-        raise SemanticError("edl.elastic.checkpoint was called twice for an optimizer")
-
-    def take(step: Callable[[], None]) -> bool:
-        return current("the step of the optimizer").take(step)
-
-    if keras_optimizer.is_keras(model):
-        gradients = keras_optimizer.KerasGradients(model, optimizer)
-        objects = [keras_optimizer.Variables(variables) for variables in (model.weights, optimizer.variables)]
-        keras_optimizer.hook(optimizer, gradients, take)
-        _declared.objects, _declared.gradients = stateful(*objects, *others), gradients
-    else:
-        _declared.objects = stateful(model, optimizer, *others)
-        _declared.gradients = torch_optimizer.TorchGradients(model, optimizer)
-        torch_optimizer.hook(optimizer, others, take)
-    _declared.optimizer = optimizer
-
-
-def add_hook(hook: Hook) -> None:
-    """Call the function from now on when the members of the group have changed."""
-    _hooks.append(hook)
-
-
-def place() -> tuple[int, int]:
-    """Return rank and size of the group; before the first group, the worker's own."""
-    return _session.place if _session is not None else _place_of_environment()
-
-
-def _place_of_environment() -> tuple[int, int]:
+def place_of_environment() -> tuple[int, int]:
+    """Return rank and size of the first group of this worker."""
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 

@@ -15,6 +15,8 @@ from edl.cluster import Instance
 from edl.cluster.environment import own_host
 from edl.cluster.kubernetes.output_maps import TOO_LARGE
 from edl.errors import JobError
+from edl.evaluation.measuring import training_metrics
+from edl.evaluation.reports import finding
 from edl.frameworks import Adapter
 from edl.frameworks.adapter import PartitionedAdapter, with_gradients
 from edl.jobs.cluster_folder import ClusterFolder
@@ -31,9 +33,7 @@ from edl.spec import TREES
 from edl.spec.precision import FLOAT16_ON_SERVERS
 from edl.tasks.task import Report, TaskSource
 from edl.worker.checkpointing import Checkpointer
-from edl.worker.evaluation.inference import Measuring, scoring_worker, wanted_results
-from edl.worker.evaluation.measuring import training_metrics
-from edl.worker.evaluation.reports import finding
+from edl.worker.inference import Measuring, scoring_worker, wanted_results
 from edl.worker.master_client import RemoteTasks
 from edl.worker.progress import Meter
 from edl.worker.strategies.allreduce.member import GroupMember

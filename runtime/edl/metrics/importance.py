@@ -9,7 +9,7 @@ from edl.metrics.states import Floats, State
 
 
 class Importance(Metric):
-    """Mean absolute value of columns. Their values (`edl.worker.evaluation.shapley`) are the scores, (n, columns).
+    """Mean absolute value of columns. Their values (`edl.evaluation.shapley`) are the scores, (n, columns).
 
     Labels are ignored, and each row counts once. The figure is the sum over the columns. State: the sums of absolute
     values (columns,), rows (1,).

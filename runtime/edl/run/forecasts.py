@@ -15,13 +15,13 @@ import numpy as np
 from edl.arrays import Array
 from edl.forecasting import ExamplesReader
 from edl.frameworks import create
+from edl.input.blocks import Blocks
 from edl.jobs.events import ignore
 from edl.jobs.outcome import Outcome
 from edl.models.weights import Weights
 from edl.program import Program
 from edl.spec import TREES, Rows
 from edl.spec.forecast import BESIDE, SCALE, SHIFTS
-from edl.worker.input.blocks import Blocks
 from edl.worker.trainer import train
 
 

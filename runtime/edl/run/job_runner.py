@@ -43,7 +43,7 @@ from edl.run.background import background_rows
 from edl.run.initial_weights import trained_background, trained_temperature, trained_weights
 from edl.run.one_process import keeping_state
 from edl.spec import ENSEMBLE, TREES, JobSpec, Label, Rows, each_label, label_offset
-from edl.worker.evaluation.inference import evaluate, predict
+from edl.worker.inference import evaluate, predict
 from edl.worker.trainer import Export, split, train
 
 

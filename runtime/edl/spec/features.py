@@ -122,7 +122,7 @@ class IsNull(Column, frozen=True, tag="is_null"):
 
     @property
     def noun(self) -> str:
-        return "IS NULL"
+        return "indicator of NULL"
 
 
 class PiecewiseLinear(Column, frozen=True, tag="piecewise_linear"):

@@ -290,7 +290,7 @@ class Cluster(Struct, frozen=True):
 
 
 class Explanation(Struct, frozen=True):
-    """Settings of an explanation by Shapley values of the columns, see `edl.worker.evaluation.shapley`.
+    """Settings of an explanation by Shapley values of the columns, see `edl.evaluation.shapley`.
 
     `level` is the model, for the importance of each column over all rows, or each of the rows. `samples` is the
     number of rows that a row is compared with; more make the values more exact and take longer. They are background

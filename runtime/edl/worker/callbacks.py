@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 from edl.callbacks import Callback, Control
 from edl.errors import JobError
+from edl.evaluation.measuring import LOSS
 from edl.jobs.events import EpochEnd, Figures
 from edl.program import Program, user_code
 from edl.tasks.curve import Thinned
-from edl.worker.evaluation.measuring import LOSS
 
 Logs = tuple[tuple[int, dict[str, float]], ...]  # what callbacks got at the ends of epochs, by epoch
 

@@ -23,19 +23,19 @@ import pyarrow as pa
 
 from edl.data.results import ResultSink
 from edl.errors import JobError
+from edl.evaluation.measuring import measure
+from edl.evaluation.prediction import Results
+from edl.evaluation.scoring import Scorer
 from edl.frameworks import Minibatches
 from edl.frameworks.adapter import Floats
+from edl.input.blocks import Block, Blocks
+from edl.input.prefetch import Prefetch
 from edl.jobs.events import Observer
 from edl.jobs.outcome import JobCancelledError
 from edl.metrics import Metric
 from edl.program import Mode
 from edl.spec import Training
 from edl.tasks.task import CONTROL, Conclusion, Report, Round, Task, TaskSource
-from edl.worker.evaluation.measuring import measure
-from edl.worker.evaluation.prediction import Results
-from edl.worker.evaluation.scoring import Scorer
-from edl.worker.input.blocks import Block, Blocks
-from edl.worker.input.prefetch import Prefetch
 from edl.worker.learning_rate import Rates
 from edl.worker.progress import Meter
 from edl.worker.strategies.base import Strategy, VoidError

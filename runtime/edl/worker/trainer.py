@@ -13,7 +13,12 @@ from edl.checkpoints import GoneError
 from edl.checkpoints.trainer import TrainerCheckpoint, TrainerPosition
 from edl.data import Reader
 from edl.errors import JobError
+from edl.evaluation.calibrating import calibration_notes
+from edl.evaluation.measuring import compute_figures, training_metrics, uncertainty
+from edl.evaluation.scoring import Scorer
 from edl.frameworks import Adapter, create
+from edl.input.blocks import Blocks
+from edl.input.cache import ArrayCache
 from edl.jobs.events import Figures, Observer
 from edl.jobs.outcome import JobInterruptedError, Outcome, epoch_of
 from edl.logs import log
@@ -25,11 +30,6 @@ from edl.tasks.local import LocalTasks
 from edl.tasks.task import Conclusion, JobProgress, Report, Round, Task, TaskSource
 from edl.worker.callbacks import Callbacks
 from edl.worker.checkpointing import Checkpointer
-from edl.worker.evaluation.calibrating import calibration_notes
-from edl.worker.evaluation.measuring import compute_figures, training_metrics, uncertainty
-from edl.worker.evaluation.scoring import Scorer
-from edl.worker.input.blocks import Blocks
-from edl.worker.input.cache import ArrayCache
 from edl.worker.learning_rate import program_rates
 from edl.worker.loop import Worker
 from edl.worker.strategies.base import Local, Strategy

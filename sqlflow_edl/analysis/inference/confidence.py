@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from edl.data import Source
 from edl.errors import SourceError, SQLFlowError
+from edl.evaluation.prediction import CONFIDENCE
 from edl.spec import JobSpec
-from edl.worker.evaluation.prediction import CONFIDENCE
 from sqlflow_edl.analysis.expressions import name
 from sqlflow_edl.analysis.programs.ddl import tables_read
 

@@ -9,8 +9,8 @@ import msgspec
 from edl import spec
 from edl.data.names import fit_name, quote_part
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
+from edl.evaluation.prediction import predicted_columns
 from edl.models.archive import Archive
-from edl.worker.evaluation.prediction import predicted_columns
 from sqlflow_edl.analysis import extra_outputs, uncertainty
 from sqlflow_edl.analysis.inference.used_model import (
     check_use,

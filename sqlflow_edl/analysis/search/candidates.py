@@ -14,90 +14,140 @@ from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.syntax import ast
 
-Lines = tuple[tuple[str, str], ...]  # attributes as text: name, value
-
 
 @dataclass(frozen=True, slots=True)
 class CandidateDraft:
     """TRAIN statement of a candidate, with the source spans of the search.
 
-    model: its name as the search's statement writes it; empty if the label decides. kept: attributes of the search
-    that it takes over. own: attributes by which it differs from other candidates. items: the same, for items of COLUMN,
-    by the span of the search's item. point: its place in a search space. encodes: see `portfolio.Variant`. encoded: the
-    columns of which that is so. clause: their COLUMN clause.
+    shared: the statement without the attributes by which candidates differ. model: its name as the search's statement
+    writes it; empty if the label decides. kept: attributes of the search that it takes over. written: its own
+    attributes, if the statement of the search writes their values. variant: its own attributes otherwise. own: the text
+    of its own attributes. items: the same, for items of COLUMN, by the span of the search's item. point: its place in a
+    search space. encodes: see `portfolio.Variant`. encoded: the columns of which that is so. clause: their COLUMN
+    clause.
     """
 
-    statement: ast.Statement
+    shared: ast.Statement
     model: str
     kept: tuple[ast.Attribute, ...]
-    own: Lines
+    own: portfolio.Lines
+    written: tuple[ast.Attribute, ...] = ()
+    variant: portfolio.Variant | None = None
     items: Mapping[Span, str] = field(default_factory=dict)
     point: tuple[float | str, ...] = ()
     encodes: bool = False
     encoded: tuple[str, ...] = ()
     clause: str = ""
 
+    @property
+    def statement(self) -> ast.Statement:
+        """The TRAIN statement."""
+        span = self.shared.model.span if self.shared.model is not None else self.shared.span
+        written = self.written
+        if self.variant is not None:
+            values = self.variant.values.items()
+            written = tuple(ast.Attribute(name, _value(value, span), span) for name, value in values)
+        return replace(self.shared, attributes=(*self.shared.attributes, *written))
+
     def name(self, model: str) -> str:
         """Return the model with the parameters by which the candidate differs, for people."""
-        settings_here = [item for item in self.own if self.model or not item[0].startswith("train.")]
-        shown = [
-            f"{name.rpartition('.')[2]} {value}" for name, value in settings_here if name != "model.framework"
-        ]
-        framework = next((value for name, value in self.own if name == "model.framework"), "")
+        framework, parts = "", []
+        for name, value in self.own:
+            if name == "model.framework":
+                framework = value
+            elif self.model or not name.startswith("train."):
+                parts.append(f"{name.rpartition('.')[2]} {value}")
         encoded = ["texts encoded"] if self.clause else []
-        named = f"{model} ({framework})" if framework else model
-        return ", ".join([named, *shown, *self.items.values(), *encoded])
-
-    def with_encodings(self, columns: Sequence[str], dialect: str) -> CandidateDraft:
-        """Return the draft with TARGET_ENCODE of these columns in place of others, if it encodes texts."""
-        if not self.encodes:
-            return self
-        names = [expressions.name(column, dialect) for column in columns]
-        span, clauses = self.statement.span, self.statement.columns
-        clauses = clauses[:-1] if self.encoded else clauses
-        items = tuple(
-            ast.ColumnItem(
-                ast.Call("TARGET_ENCODE", (ast.Name((column,), name, span),), (), span, span), None
-            )
-            for column, name in zip(columns, names, strict=True)
+        return ", ".join(
+            [f"{model} ({framework})" if framework else model, *parts, *self.items.values(), *encoded]
         )
-        text = f"COLUMN {', '.join(f'TARGET_ENCODE({name})' for name in names)}" if items else ""
-        clauses = (*clauses, ast.ColumnClause(items, None, span)) if items else clauses
-        statement = replace(self.statement, columns=clauses)
-        return replace(self, statement=statement, encoded=tuple(columns), clause=text)
 
-    def text(
-        self, search: ast.Statement, dialect: str, model: str, label: str, shares: Lines, number: int
-    ) -> str:
-        """Return the statement as text, in one line. shares: the attributes of its validation and test rows."""
-        start = search.span.start
 
-        def written(span: Span) -> str:
-            return search.text[span.start - start : span.end - start]
+def encode_texts(
+    drafts: Iterable[CandidateDraft], columns: Sequence[str], dialect: str
+) -> Iterator[CandidateDraft]:
+    """Yield the drafts; those that encode texts with TARGET_ENCODE of these columns in place of others."""
+    shared_by_model: dict[int, ast.Statement] = {}
+    names = [expressions.name(column, dialect) for column in columns]
+    text = f"COLUMN {', '.join(f'TARGET_ENCODE({name})' for name in names)}" if names else ""
+    for draft in drafts:
+        if not draft.encodes:
+            yield draft
+            continue
+        shared = shared_by_model.get(id(draft.shared))
+        if shared is None:
+            shared = _encode_columns(draft.shared, columns, names, again=bool(draft.encoded))
+            shared_by_model[id(draft.shared)] = shared
+        yield replace(draft, shared=shared, encoded=tuple(columns), clause=text)
 
-        attributes = [f"{attribute.key} = {_literal(attribute.value, written)}" for attribute in self.kept]
-        attributes += [f"{name} = {value}" for name, value in (*shares, *self.own)]
-        clauses = [self._columns(clause, written) for clause in search.columns]
-        clauses += [self.clause] if self.clause else []
-        if search.validate is not None:
-            clauses.append(written(search.validate.span))
-        into = []
-        if search.into:
-            *places, last = search.into[0].parts
-            names = (expressions.name(part, dialect) for part in (*places, f"{last}_{number}"))
-            into = [f"INTO {'.'.join(names)}"]
-        model = self.model or model
+
+def _encode_columns(
+    statement: ast.Statement, columns: Sequence[str], names: Sequence[str], *, again: bool
+) -> ast.Statement:
+    """Return the statement with TARGET_ENCODE of the columns. again: in place of the last clause."""
+    span, clauses = statement.span, statement.columns[:-1] if again else statement.columns
+    items = tuple(
+        ast.ColumnItem(ast.Call("TARGET_ENCODE", (ast.Name((column,), name, span),), (), span, span), None)
+        for column, name in zip(columns, names, strict=True)
+    )
+    clauses = (*clauses, ast.ColumnClause(items, None, span)) if items else clauses
+    return replace(statement, columns=clauses)
+
+
+class StatementWriter:
+    """Writer of the statements of candidates as text, each in one line.
+
+    search: the statement of the search. kept: its attributes that all candidates have. shares: the attributes of their
+    validation and test rows.
+    """
+
+    def __init__(
+        self,
+        search: ast.Statement,
+        kept: Iterable[ast.Attribute],
+        dialect: str,
+        label: str,
+        shares: portfolio.Lines,
+    ) -> None:
+        self._search, self._dialect = search, dialect
+        self._end = f"LABEL {label}"
+        self._attributes = [
+            *(f"{attribute.key} = {_literal(attribute.value, self._source)}" for attribute in kept),
+            *(f"{name} = {value}" for name, value in shares),
+        ]
+        self._columns = [self._source(clause.span) for clause in search.columns]
+        self._validate = [self._source(search.validate.span)] if search.validate is not None else []
+        parts = search.into[0].parts if search.into else ()
+        self._places = [expressions.name(part, dialect) for part in parts[:-1]]
+        self._last = parts[-1] if parts else ""
+
+    def write(self, draft: CandidateDraft, model: str, number: int) -> str:
+        """Return the statement of a candidate. model: the one that is trained."""
+        attributes = [*self._attributes, *[f"{name} = {value}" for name, value in draft.own]]
+        columns = self._columns
+        if draft.items:
+            columns = [self._with_items(clause, draft.items) for clause in self._search.columns]
+        clauses = [*columns, draft.clause, *self._validate] if draft.clause else [*columns, *self._validate]
         with_clause = ["WITH", ", ".join(attributes)] if attributes else []
-        return " ".join([search.select, "TO TRAIN", model, *with_clause, *clauses, "LABEL", label, *into])
+        into = []
+        if self._last:
+            name = expressions.name(f"{self._last}_{number}", self._dialect)
+            into = [f"INTO {'.'.join([*self._places, name])}"]
+        start = [self._search.select, "TO TRAIN", draft.model or model]
+        return " ".join([*start, *with_clause, *clauses, self._end, *into])
 
-    def _columns(self, clause: ast.ColumnClause, source_text: Callable[[Span], str]) -> str:
+    def _source(self, span: Span) -> str:
+        start = self._search.span.start
+        return self._search.text[span.start - start : span.end - start]
+
+    def _with_items(self, clause: ast.ColumnClause, items: Mapping[Span, str]) -> str:
         """Return a COLUMN clause as text, with the candidate's own items."""
         text, end = "", clause.span.start
         for item in clause.items:
-            if item.span in self.items:
-                text += source_text(Span(end, item.span.start)) + self.items[item.span]
+            if item.span in items:
+                text += self._source(Span(end, item.span.start)) + items[item.span]
                 end = item.span.end
-        return text + source_text(Span(end, clause.span.end))
+        return text + self._source(Span(end, clause.span.end))
 
 
 def of_portfolio(
@@ -108,17 +158,26 @@ def of_portfolio(
     kept = tuple(
         attribute.written for name, attribute in shared_attributes.items() if name in settings.SHARED
     )
-    apart = shares(statement, shared_attributes)
+    apart = [
+        ast.Attribute(name, _value(value, span), span)
+        for name, value in shares(statement, shared_attributes).items()
+    ]
+    by_family: dict[str, ast.Statement] = {}
     for variant in variants:
-        values = {"model.framework": variant.framework, **variant.attributes}
-        candidate_attributes = [
-            ast.Attribute(name, _value(value, span), span) for name, value in (apart | values).items()
-        ]
-        model = ast.Name((variant.family,), variant.family, span)
-        train = replace(statement, kind="train", model=model, attributes=(*kept, *candidate_attributes))
-        texts = tuple((name, _text(value)) for name, value in values.items())
-        point = local.coordinates(variant)
-        yield CandidateDraft(train, "", kept, texts, point=point, encodes=variant.encodes)
+        if variant.family not in by_family:
+            model = ast.Name((variant.family,), variant.family, span)
+            by_family[variant.family] = replace(
+                statement, kind="train", model=model, attributes=(*kept, *apart)
+            )
+        yield CandidateDraft(
+            by_family[variant.family],
+            "",
+            kept,
+            variant.lines,
+            variant=variant,
+            point=local.coordinates(variant),
+            encodes=variant.encodes,
+        )
 
 
 def of_space(
@@ -138,19 +197,22 @@ def of_space(
         for name, value in shares(statement, kept_settings).items()
     ]
     model = statement.model.text if statement.model else ""
+    shared_by_items: dict[tuple[int, ...], ast.Statement] = {}  # by the values, which candidates share
     for point in space.points(list(dimensions), trials, count, seed):
         chosen = list(zip(varied, point.values, strict=True))
-        candidate_attributes = [
+        written = tuple(
             replace(item, value=value) for item, value in chosen if isinstance(item, ast.Attribute)
-        ]
-        texts = tuple(
-            (attribute.key, _source(attribute.value, statement)) for attribute in candidate_attributes
         )
+        texts = tuple((attribute.key, _source(attribute.value, statement)) for attribute in written)
         items = {item.span: value for item, value in chosen if isinstance(item, ast.ColumnItem)}
-        columns = tuple(_with_items(clause, items) for clause in statement.columns)
+        key = tuple(map(id, items.values()))
+        if key not in shared_by_items:
+            columns = tuple(_with_items(clause, items) for clause in statement.columns)
+            shared_by_items[key] = replace(statement, attributes=(*kept, *apart), columns=columns)
         item_texts = {place: _source(value, statement).strip("[]") for place, value in items.items()}
-        train = replace(statement, attributes=(*kept, *apart, *candidate_attributes), columns=columns)
-        yield CandidateDraft(train, model, kept, texts, item_texts, point.coordinates)
+        yield CandidateDraft(
+            shared_by_items[key], model, kept, texts, written, items=item_texts, point=point.coordinates
+        )
 
 
 def _with_items(clause: ast.ColumnClause, chosen: Mapping[Span, ast.Value]) -> ast.ColumnClause:
@@ -198,10 +260,6 @@ def _value(value: portfolio.Value, span: Span) -> ast.Value:
     if isinstance(value, tuple):
         return ast.ListValue(tuple(ast.Constant(item, span) for item in value), span)
     return ast.Constant(value, span)
-
-
-def _text(value: portfolio.Value) -> str:
-    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else f"{value}"
 
 
 def _source(value: ast.Value, statement: ast.Statement) -> str:

@@ -54,8 +54,13 @@ class Drafts(NamedTuple):
     written: dict[str, Resolved]
 
 
-def drafts_of(statement: ast.Statement, notes: list[str], columns: int = 0) -> Drafts:
-    """Return the candidates and the checked attributes of the search; raises all errors together."""
+def drafts_of(
+    statement: ast.Statement, notes: list[str], columns: int = 0, *, only_first: bool = False
+) -> Drafts:
+    """Return the candidates and the checked attributes of the search; raises all errors together.
+
+    only_first: candidates after the first are not wanted.
+    """
     errors: list[SQLFlowError] = []
     refuse_search(statement)
     if statement.kind != "auto":
@@ -82,7 +87,9 @@ def drafts_of(statement: ast.Statement, notes: list[str], columns: int = 0) -> D
             hint=install_extras("lightgbm", "torch"),
         )
     further: list[portfolio.Variant] = []
-    if columns <= MOST_COLUMNS and (not trials or trials > len(variants)):
+    if only_first:
+        variants = variants[:1]
+    elif columns <= MOST_COLUMNS and (not trials or trials > len(variants)):
         further = local.further_candidates(
             variants, POOL * (trials - len(variants)) if trials else local.COUNT
         )

@@ -6,9 +6,11 @@ They are spread over the settings of each model. The search tries those near the
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlflow_edl.analysis.search.portfolio import Value, Variant
 from sqlflow_edl.analysis.search.space import steps
@@ -50,7 +52,7 @@ class Axis:
         return min(1.0, max(0.0, place))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Region:
     """Settings of one kind of model; `count` points of them are candidates."""
 
@@ -61,8 +63,12 @@ class Region:
     def includes(self, variant: Variant) -> bool:
         return (variant.family, variant.framework) == (self.model.family, self.model.framework)
 
-    def further_variants(self) -> Iterator[Variant]:
-        """Yield the candidates, spread over the region by an additive recurrence; see `space.points`."""
+    @cached_property
+    def further_variants(self) -> tuple[Variant, ...]:
+        """Candidates that are spread over the region by an additive recurrence; see `space.points`."""
+        return tuple(self._spread())
+
+    def _spread(self) -> Iterator[Variant]:
         moves = steps(len(self.axes))
         for number in range(1, self.count + 1):
             places = [(0.5 + number * move) % 1.0 for move in moves]
@@ -135,11 +141,12 @@ def further_candidates(variants: Sequence[Variant], most: int) -> list[Variant]:
     placed = [
         ((number + 0.5) / region.count, position, variant)
         for position, region in enumerate(regions)
-        for number, variant in enumerate(region.further_variants())
+        for number, variant in enumerate(region.further_variants)
     ]
     return [variant for _, _, variant in sorted(placed, key=lambda item: item[:2])][:most]
 
 
+@functools.cache
 def coordinates(variant: Variant) -> tuple[float | str, ...]:
     """Return the point of a candidate: the model, and the places of its settings; see `edl.spec.Candidate`.
 

@@ -5,7 +5,7 @@ A candidate's JobSpec is compiled from its own statement: a user could run that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -25,9 +25,11 @@ from sqlflow_edl.analysis.rows.plan import RowPlan
 from sqlflow_edl.analysis.rows.validation import FRACTION, TEST
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.search import space
-from sqlflow_edl.analysis.search.candidates import CandidateDraft, Lines
+from sqlflow_edl.analysis.search.candidates import StatementWriter, encode_texts
 from sqlflow_edl.analysis.search.drafts import LEAST_TRIALS, TRIALS, drafts_of, value_of
 from sqlflow_edl.analysis.search.limits import FOLDED, Clock, Table, default_seconds, note_on_candidates
+from sqlflow_edl.analysis.search.planning import CandidatePlanner, PlannedCandidate
+from sqlflow_edl.analysis.search.portfolio import Lines
 from sqlflow_edl.analysis.search.reduction import Reduction, find_reduction
 from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
 from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide, narrow_rows
@@ -46,11 +48,10 @@ SCREENED_ROWS, SCREENING = 50_000, 9
 class SearchPlan(RowPlan):
     """Checked statement of a search that needs the statistics of its rows.
 
-    plans: of the candidates' statements, in the order of the trials. written: the resolved attributes of the search.
+    candidates: in the order of the trials. written: the resolved attributes of the search.
     """
 
-    drafts: tuple[CandidateDraft, ...]
-    plans: tuple[train.TrainingPlan, ...]
+    candidates: tuple[PlannedCandidate, ...]
     written: Mapping[str, Resolved]
     trials: int = 0  # at most
     ordered: int = 0  # candidates tried in their order, before others are chosen by the results; 0: all
@@ -62,7 +63,12 @@ class SearchPlan(RowPlan):
     @property
     def first_plan(self) -> train.TrainingPlan:
         """Plan of the first candidate, which has the features that all have."""
-        return self.plans[0]
+        return self.candidates[0].plan
+
+    @property
+    def plans(self) -> list[train.TrainingPlan]:
+        """The different plans of the candidates."""
+        return list({id(candidate.plan): candidate.plan for candidate in self.candidates}.values())
 
     @property
     def whole_numbers(self) -> list[str]:
@@ -75,7 +81,7 @@ class SearchPlan(RowPlan):
     @property
     def decisions(self) -> list[Decision]:
         """Decisions of all candidates."""
-        return [decision for plan in self.plans for decision in plan.decisions]
+        return [decision for candidate in self.candidates for decision in candidate.plan.decisions]
 
     def wants(self) -> dict[str, Want]:
         """Map columns to the statistics of the training rows that any candidate needs."""
@@ -120,29 +126,27 @@ class SearchPlan(RowPlan):
         if not divided.rows.validation:
             raise self._too_few(rows.total)
         candidates: list[spec.Candidate] = []
+        columns: list[frozenset[str]] = []  # of each
         failed: list[SQLFlowError] = []
         tried_first = words = 0
         label = expressions.name(self.label, self.query.dialect)
-        shares = self._shares(divided)
-        held_out = replace(self.held_out, test=0.0)
-        for number, (drafted, planned) in enumerate(zip(self.drafts, self.plans, strict=True), 1):
+        kept = self.candidates[0].draft.kept
+        writer = StatementWriter(self.statement, kept, self.query.dialect, label, self._shares(divided))
+        fit = _ColumnFitter(self, statistics, divided.rows, classes)
+        for number, (draft, plan, varied) in enumerate(self._encode_texts(statistics), 1):
             if limit is not None and not limit.allows_fit(len(candidates), words):
                 break
-            draft, training_plan = self._encode_texts(drafted, planned, statistics)
-            plan = replace(training_plan, held_out=held_out, splitting=self.splitting)
             try:
-                fitted = replace(plan, validation=self.validation).fit(statistics, divided.rows, classes)
+                fitted = fit.fit_columns(plan)
+                job = fitted.training.vary(varied)
             except SQLFlowError as error:
                 failed.append(error)
                 continue
-            fitted = msgspec.structs.replace(fitted, query=self._part_of(fitted.query))
-            text = draft.text(self.statement, self.query.dialect, fitted.model.name, label, shares, number)
-            name = draft.name(draft.model or fitted.model.name)
-            job = msgspec.structs.replace(fitted, statement=text)
-            candidates.append(spec.Candidate(name, job, draft.point))
+            job = msgspec.structs.replace(job, statement=writer.write(draft, job.model.name, number))
+            candidates.append(spec.Candidate(draft.name(draft.model or job.model.name), job, draft.point))
+            columns.append(fitted.columns)
             tried_first += number <= self.ordered
-            words += sum(map(_count_words, fitted.features))
-        columns = [frozenset(candidate.spec.columns) for candidate in candidates]
+            words += fitted.words
         partly = {
             decision.note: decision.note_of(columns) for decision in self.decisions if decision.fitted is None
         }
@@ -156,7 +160,7 @@ class SearchPlan(RowPlan):
             self.notes.extend(self.reduction.notes())
         return self._spec(candidates, divided, tried_first)
 
-    def _part_of(self, query: spec.Query) -> spec.Query:
+    def query_part(self, query: spec.Query) -> spec.Query:
         """Return the query with the part of it that is read."""
         parts = 1 if self.reduction is None else self.reduction.parts
         columns = tuple(self.schema.names) if self.schema.left_out else ()
@@ -176,23 +180,27 @@ class SearchPlan(RowPlan):
         again = self.reduction.sample_again(rows, seconds) if self.reduction is not None else None
         return None if again is None else self.reduce_to(again)
 
-    def _encode_texts(
-        self, draft: CandidateDraft, training_plan: train.TrainingPlan, statistics: Statistics
-    ) -> tuple[CandidateDraft, train.TrainingPlan]:
-        """Return a candidate that encodes texts, but not the columns of texts that other candidates leave out."""
-        converts = training_plan.settings.get(train.TEXT_NUMBERS) == "convert"
+    def _encode_texts(self, statistics: Statistics) -> Iterable[PlannedCandidate]:
+        """Return the candidates; those that encode texts leave out the columns of texts that others leave out."""
+        encoding = [candidate for candidate in self.candidates if candidate.draft.encoded]
+        if not encoding:
+            return self.candidates
+        columns = encoding[0].draft.encoded
+        converts = encoding[0].settings.get(train.TEXT_NUMBERS) == "convert"
         useful = [
             column
-            for column in draft.encoded
+            for column in columns
             if not (
                 _is_useless(column, statistics[column])
                 or (converts and decimal_mark(statistics[column].counts))
             )
         ]
-        if len(useful) == len(draft.encoded):
-            return draft, training_plan
-        draft = draft.with_encodings(useful, self.query.dialect)
-        return draft, train.plan(draft.statement, self.query, self.schema, models=self.models)
+        if len(useful) == len(columns):
+            return self.candidates
+        planner = CandidatePlanner(self.query, self.schema, self.models)
+        drafts = encode_texts((candidate.draft for candidate in self.candidates), useful, self.query.dialect)
+        pairs = zip(drafts, self.candidates, strict=True)
+        return (planner.plan(draft) if draft.encodes else planned for draft, planned in pairs)
 
     def _too_few(self, rows: int) -> SemanticError:
         if not rows:
@@ -309,6 +317,46 @@ class SearchPlan(RowPlan):
         return tuple(lines)
 
 
+@dataclass(frozen=True, slots=True)
+class _FittedColumns:
+    """Fitted columns of candidates. columns: of the query. words: categories that a program lists."""
+
+    training: train.FittedTraining
+    columns: frozenset[str]
+    words: int
+
+
+class _ColumnFitter:
+    """Fitter of the columns of candidates, once for all of one plan."""
+
+    def __init__(
+        self, plan: SearchPlan, statistics: Statistics, rows: spec.Rows, classes: labels.Values
+    ) -> None:
+        self._plan, self._statistics, self._rows, self._classes = plan, statistics, rows, classes
+        self._fitted: dict[int, _FittedColumns | SQLFlowError] = {}
+
+    def fit_columns(self, plan: train.TrainingPlan) -> _FittedColumns:
+        """Return the fitted columns of a candidate's plan. Raises its SQLFlowError, each time again."""
+        if id(plan) not in self._fitted:
+            self._fitted[id(plan)] = self._try_to_fit(plan)
+        fitted = self._fitted[id(plan)]
+        if isinstance(fitted, SQLFlowError):
+            raise fitted
+        return fitted
+
+    def _try_to_fit(self, plan: train.TrainingPlan) -> _FittedColumns | SQLFlowError:
+        search = self._plan
+        held_out = replace(search.held_out, test=0.0)
+        plan = replace(plan, held_out=held_out, splitting=search.splitting, validation=search.validation)
+        try:
+            fitted = plan.fit_columns(self._statistics, self._rows, self._classes)
+        except SQLFlowError as error:
+            return error
+        job = fitted.job
+        fitted = replace(fitted, job=msgspec.structs.replace(job, query=search.query_part(job.query)))
+        return _FittedColumns(fitted, frozenset(job.columns), sum(map(_count_words, job.features)))
+
+
 AnyPlan = train.TrainingPlan | SearchPlan  # of a TRAIN statement
 
 
@@ -317,7 +365,7 @@ def check_without_columns(statement: ast.Statement) -> None:
     errors: list[SQLFlowError] = []
     notes: list[str] = []
     try:
-        drafts, _, _ = drafts_of(statement, notes)
+        drafts, _, _ = drafts_of(statement, notes, only_first=True)
         train.check_without_columns(drafts[0].statement)
     except SQLFlowError as error:
         errors.append(error)
@@ -341,7 +389,8 @@ def plan(
     drafts, ordered, resolved = drafts_of(statement, notes, columns=len(schema.names))
     reduction = find_reduction(statement, resolved, schema, clock, table)
     before = clock.seconds if clock is not None else 0.0
-    first = train.plan(drafts[0].statement, query, schema, models=models)
+    planner = CandidatePlanner(query, schema, models)
+    first = planner.plan(drafts[0]).plan
     planning = clock.seconds - before if clock is not None else 0.0
     if first.query.increment is not None:
         raise SemanticError(
@@ -350,16 +399,14 @@ def plan(
             hint="leave it out, or write one value for each attribute",
         )
     if reduction is not None and (narrow := reduction.narrow(schema, first, planning, notes)) is not None:
-        schema, first = narrow, train.plan(drafts[0].statement, query, narrow, models=models)
-    texts = _texts(schema, first)
-    drafts = tuple(draft.with_encodings(texts, query.dialect) for draft in drafts)
-    plans: list[train.TrainingPlan] = []
-    for draft in drafts:
-        if reduction is not None and not reduction.limit.allows_plan(len(plans)):
+        schema, planner = narrow, CandidatePlanner(query, narrow, models)
+        first = planner.plan(drafts[0]).plan
+    planned: list[PlannedCandidate] = []
+    for draft in encode_texts(drafts, _texts(schema, first), query.dialect):
+        if reduction is not None and not reduction.limit.allows_plan(len(planned)):
             break
-        is_first = not plans and not draft.encoded
-        plans.append(first if is_first else train.plan(draft.statement, query, schema, models=models))
-    candidate_count, drafts = len(drafts), drafts[: len(plans)]
+        planned.append(planner.plan(draft))
+    candidate_count, drafts = len(drafts), drafts[: len(planned)]
     trials = value_of(resolved, settings.TRIALS) or (len(drafts) if statement.kind == "auto" else TRIALS)
     folds = value_of(resolved, settings.FOLDS)
     if folds is None and statement.kind != "auto":
@@ -373,9 +420,8 @@ def plan(
         weight=first.weight,
         held_out=first.held_out,
         splitting=first.splitting,
-        computed={name: source for plan in plans for name, source in plan.computed.items()},
-        drafts=drafts,
-        plans=tuple(plans),
+        computed={name: source for one in planned for name, source in one.plan.computed.items()},
+        candidates=tuple(planned),
         written=resolved,
         trials=trials,
         ordered=ordered if ordered < len(drafts) else 0,

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from edl.frameworks import is_installed
 from edl.installation import install_extras
 
 Value = int | float | str | tuple[int, ...]
+Lines = tuple[tuple[str, str], ...]  # attributes as text: name, value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Variant:
     """Candidate before its rows are known: a family of models and the attributes of its statement.
 
@@ -27,11 +29,24 @@ class Variant:
     attributes: Mapping[str, Value] = field(default_factory=dict)
     encodes: bool = False
 
+    @cached_property
+    def values(self) -> Mapping[str, Value]:
+        """Attributes of its statement, with the framework."""
+        return {"model.framework": self.framework, **self.attributes}
+
+    @cached_property
+    def lines(self) -> Lines:
+        return tuple((name, _write(value)) for name, value in self.values.items())
+
     @property
     def kinds(self) -> tuple[str, str]:
         """Values of auto.models that include the variant."""
         kind = {"BoostedTrees": "trees", "Linear": "linear"}.get(self.family, "networks")
         return kind, self.framework
+
+
+def _write(value: Value) -> str:
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else f"{value}"
 
 
 def _trees(framework: str, *, encodes: bool = False, **parameters: Value) -> Variant:

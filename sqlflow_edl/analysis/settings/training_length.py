@@ -30,44 +30,44 @@ def training(
 
     own_query: the validation rows come from a query of their own.
     """
-
-    def get(name: str, default: Any) -> Any:
-        value = settings.get(name)
-        return default if value is None else value
-
+    values: dict[str, Any] = {name: setting.value for name, setting in settings.resolved.items()}
+    model = settings.choice.example
     held_out = rows.validation > 0
     best = "best" if held_out else "last"
-    of_model = catalog.parameters(settings.choice.example, settings.resolved)
+    of_model = catalog.parameters(model, settings.resolved)
+    unseen_rate: float | msgspec.UnsetType = msgspec.UNSET
     if settings.is_trees:
         batch_size, shuffle, patience = spec.ALL_ROWS, False, trees.PATIENCE
         length, default = "train.num_boost_round", trees.MOST_ROUNDS if held_out else trees.ROUNDS
     else:
-        usual = settings.choice.example.length
-        batch_size = get("train.batch_size", usual.batch_size(rows.training))
-        shuffle, patience = get("train.shuffle", True), usual.patience
+        usual = model.length
+        batch_size = values.get("train.batch_size", usual.batch_size(rows.training))
+        shuffle, patience = values.get("train.shuffle", True), usual.patience
         length, default = "train.epoch", usual.number_of_epochs(rows.training, batch_size)
-    length_is_written = settings.get(length) or settings.get("train.max_steps")
+        unseen_rate = _unseen_rate(inputs, values.get("train.unseen_rate", UNSEEN_RATE))
+    length_is_written = values.get(length) or values.get("train.max_steps")
     validation_fraction = rows.validation / rows.total if rows.total and not own_query else 0.0
     if not held_out:
         errors += _held_out_rows_needed(settings)
+    limits = {name: values.get(f"train.{name}", 0) for name in spec.job.ROW_LIMITS}
     return spec.Training(
-        epochs=get(length, default),
+        epochs=values.get(length, default),
         batch_size=batch_size,
         shuffle=shuffle,
-        seed=get("train.seed", 0),
-        max_steps=get("train.max_steps", 0),
+        seed=values.get("train.seed", 0),
+        max_steps=values.get("train.max_steps", 0),
         validation_fraction=validation_fraction,
-        early_stopping=get("train.early_stopping", patience if held_out and not length_is_written else 0),
-        min_delta=get("train.min_delta", 0.0),
+        early_stopping=values.get(
+            "train.early_stopping", patience if held_out and not length_is_written else 0
+        ),
+        min_delta=values.get("train.min_delta", 0.0),
         tolerance=float(of_model.get("tolerance") or 0.0),  # type: ignore[arg-type]  # a number
-        keep=get("train.keep", settings.choice.example.defaults.get("train.keep") or best),
-        time_limit=get("train.time_limit", 0.0),
-        calibration=get("validation.calibration", ""),
-        threshold=get("validation.threshold", None),
-        **{name: get(f"train.{name}", 0) for name in spec.job.ROW_LIMITS},
-        unseen_rate=msgspec.UNSET
-        if settings.is_trees
-        else _unseen_rate(inputs, get("train.unseen_rate", UNSEEN_RATE)),
+        keep=values.get("train.keep", model.defaults.get("train.keep") or best),
+        time_limit=values.get("train.time_limit", 0.0),
+        calibration=values.get("validation.calibration", ""),
+        threshold=values.get("validation.threshold"),
+        **limits,
+        unseen_rate=unseen_rate,
     )
 
 

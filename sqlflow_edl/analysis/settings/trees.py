@@ -247,6 +247,7 @@ GROUP = AttributeRow(
 )
 ATTRIBUTES = tuple(parameter.attribute for parameter in PARAMETERS)
 _BY_NAME = {parameter.name: parameter for parameter in (*PARAMETERS, *OF_RANKERS)}
+_BY_ATTRIBUTE = {parameter.attribute.name: parameter for parameter in _BY_NAME.values()}
 
 LENGTH = AttributeRow(
     "train.num_boost_round",
@@ -297,11 +298,11 @@ WITHOUT_EFFECT: Mapping[str, str] = {
 def check(resolved: Mapping[str, Resolved], framework: str, errors: list[SQLFlowError]) -> None:
     """Add an error for each written parameter that the library lacks."""
     for name, attribute in resolved.items():
-        row = _BY_NAME.get(name.removeprefix("model.")) if name.startswith("model.") else None
-        other = next(library for library in LIBRARIES if library != framework)
-        linear = row and row.name == "booster" and attribute.value == "gblinear"
-        if row and (not row.keyword(framework) or (linear and framework == "lightgbm")):
+        row = _BY_ATTRIBUTE.get(name)
+        linear = name == "model.booster" and attribute.value == "gblinear"
+        if row and (not getattr(row, framework) or (linear and framework == "lightgbm")):
             what = "model.booster = gblinear" if linear else name
+            other = next(library for library in LIBRARIES if library != framework)
             errors.append(
                 SemanticError(
                     f"{LIBRARIES[framework]} has no {what}",
@@ -325,7 +326,7 @@ def keywords(framework: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters in the spelling of the library."""
     result: dict[str, Any] = {}
     for name, value in params.items():
-        keyword = _BY_NAME[name].keyword(framework)
+        keyword = getattr(_BY_NAME[name], framework)
         if name == "booster":
             if value != "gbtree":
                 result[keyword] = value

@@ -33,6 +33,7 @@ def retrain(options: argparse.Namespace) -> int:
     if not options.source:
         return no_source(options)
     with Session(options.source, dialect=options.dialect, model_store=options.model_store) as session:
+        session.maintain()
         statement = _statement(session, options.model)
         if options.if_better:
             statement = _activate_if_better(session, statement)

@@ -17,8 +17,8 @@ def serve(options: argparse.Namespace) -> int:
     if not (options.source or options.model_store):
         return no_source(options)
     check_installed()
-    from sqlflow_edl.serving.app import Limits
     from sqlflow_edl.serving.catalog import ModelCatalog
+    from sqlflow_edl.serving.prediction_endpoint import Limits
     from sqlflow_edl.serving.server import listen, run
     from sqlflow_edl.serving.store import ModelStore
 

@@ -61,7 +61,9 @@ def _open_session(options: argparse.Namespace, narrator: Narrator) -> Session:
     """Open the source, or the tables of a schema file in its place."""
     store = options.model_store
     if not options.schema:
-        return Session(options.source, dialect=options.dialect, observer=narrator, model_store=store)
+        session = Session(options.source, dialect=options.dialect, observer=narrator, model_store=store)
+        session.maintain()
+        return session
     if not options.source:
         narrator.note("the programs name no data source: --source URL names the one that they will read")
     return schema_file.open_session(options.dialect, store, options.source or "", narrator)

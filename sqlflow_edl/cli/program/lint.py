@@ -107,7 +107,9 @@ def open_session(options: argparse.Namespace) -> Session:
     """Open the session for the check of a program against its tables, columns and models."""
     from sqlflow_edl.session.session import Session
 
-    return Session(options.source, dialect=options.dialect, model_store=options.model_store)
+    session = Session(options.source, dialect=options.dialect, model_store=options.model_store)
+    session.maintain()
+    return session
 
 
 def problems_with_source(text: str, session: Session) -> Iterator[LintProblem]:

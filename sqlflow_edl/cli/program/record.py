@@ -20,7 +20,7 @@ from edl.jobs.job_folder import state_folder
 from sqlflow_edl.analysis.programs.dependencies import accesses
 from sqlflow_edl.cli.program.entries import ProgramEntry
 from sqlflow_edl.cli.program.parallel import obstacle
-from sqlflow_edl.session.secrets import holds_secret
+from sqlflow_edl.console.secrets import holds_secret
 
 FILE = "failed-program.json"
 

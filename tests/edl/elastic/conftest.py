@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from edl.elastic import session
+from edl import elastic
+from edl.elastic.script import ElasticScript
 
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_session", None)
-    monkeypatch.setattr(session, "_declared", session.Declared())
+    monkeypatch.setattr(elastic, "_script", ElasticScript())

@@ -15,7 +15,6 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from edl import elastic
-from edl.elastic import session as sessions
 from edl.elastic.rows import Sampler
 from edl.errors import JobError, SemanticError, SQLFlowError
 
@@ -331,8 +330,7 @@ def test_workers_of_another_launcher_are_refused(monkeypatch: pytest.MonkeyPatch
     assert raised.value.hint == "start the script with edl run"
 
 
-def test_hooks_know_of_a_process_alone_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "_hooks", [])
+def test_hooks_know_of_a_process_alone_once() -> None:
     told: list[Any] = []
     elastic.on_change(lambda before, now: told.append((before, now)))
     for _ in range(2):

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from edl.elastic import session
+from edl import elastic
+from edl.elastic.script import ElasticScript
 
 SCRIPT = Path(__file__).with_name("datasets_script.py")
 Kill = tuple[int, int, str]
@@ -52,8 +53,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("alone")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", [str(SCRIPT), str(folder), "[]"])
-        patch.setattr(session, "_declared", session.Declared())
-        patch.setattr(session, "_session", None)
+        patch.setattr(elastic, "_script", ElasticScript())
         runpy.run_path(str(SCRIPT))
     return folder
 

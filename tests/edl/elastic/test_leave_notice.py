@@ -6,7 +6,7 @@ import pytest
 
 from edl.cluster import LEAVE_GRACE
 from edl.elastic import leave_notice
-from edl.elastic.leave_notice import LeaveNotice, add_hook, call_hooks
+from edl.elastic.leave_notice import LeaveHook, LeaveNotice, call_hooks
 
 
 class Clock:
@@ -20,7 +20,6 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
     monkeypatch.setattr(leave_notice.time, "monotonic", found)
-    monkeypatch.setattr(leave_notice, "_hooks", [])
     return found
 
 
@@ -43,13 +42,12 @@ def test_hooks_get_the_seconds_left_and_one_that_fails_ends_no_other(
     def fail(seconds: float) -> None:
         raise OSError("the bucket is gone")
 
-    add_hook(fail)
-    add_hook(seen.append)
+    hooks: list[LeaveHook] = [fail, seen.append]
     notice = LeaveNotice()
-    call_hooks(notice)
+    call_hooks(hooks, notice)
     assert seen == []
     notice.set()
     clock.now += 2.0
-    call_hooks(notice)
+    call_hooks(hooks, notice)
     assert seen == [LEAVE_GRACE - 2.0]
     assert "the bucket is gone" in capsys.readouterr().err

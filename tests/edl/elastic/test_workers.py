@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from edl import exit_codes
+from edl import elastic, exit_codes
 from edl.cluster import LEAVE_GRACE
-from edl.elastic import session
+from edl.elastic.script import ElasticScript
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder
 
@@ -75,8 +75,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("alone")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", arguments(folder, [], 0.0, 0, 0))
-        patch.setattr(session, "_declared", session.Declared())
-        patch.setattr(session, "_session", None)
+        patch.setattr(elastic, "_script", ElasticScript())
         runpy.run_path(str(SCRIPT))
     return folder
 

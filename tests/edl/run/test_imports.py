@@ -21,7 +21,7 @@ MODULES = [
     "edl.frameworks",
     "edl.program",
     "edl.worker.trainer",
-    "edl.worker.evaluation.inference",
+    "edl.worker.inference",
     "edl.run.job_runner",
     "edl.cli.commands",
 ]

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from edl.evaluation.scoring import Scorer
+from edl.input.blocks import Blocks
 from edl.jobs.events import EpochEnd
 from edl.spec import Rows
 from edl.tasks.local import LocalTasks
 from edl.tasks.task import Conclusion, Report, Round, Task
-from edl.worker.evaluation.scoring import Scorer
-from edl.worker.input.blocks import Blocks
 from edl.worker.loop import DivergedError, Worker
 from edl.worker.strategies.base import VoidError
 from edl.worker.trainer import plan

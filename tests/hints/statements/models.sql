@@ -72,7 +72,7 @@ SELECT k, y FROM t TO TRAIN «Transform» COLUMN TARGET_ENCODE(k) «» INTO m;
 -- as: \1 w \2
 SELECT x, w, y FROM t TO TRAIN DNNLinearCombinedRegressor COLUMN CROSS([BUCKETIZE(w, 3), BUCKETIZE(x, 3)], 10) FOR wide «» LABEL y INTO m;
 
--- site: sqlflow_edl.session.runner JobRunner._without_seen_rows
+-- site: sqlflow_edl.session.uses ModelUse._leave_out_seen_rows
 -- hint: leave {} out
 -- take: leave validation.unseen_only out
 -- first: SELECT x, reverse(k) AS k, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_reversed;

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from sqlflow_edl.serving.app import Limits
 from sqlflow_edl.serving.catalog import ModelCatalog
 from sqlflow_edl.serving.model import ServedModel, load_model
+from sqlflow_edl.serving.prediction_endpoint import Limits
 from sqlflow_edl.serving.server import listen, server_of
 from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.session.session import Session

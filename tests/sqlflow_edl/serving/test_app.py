@@ -14,9 +14,9 @@ import pytest
 from edl.data import connect
 from edl.errors import UserCodeError
 from edl.models.registry.factory import open_registry
-from sqlflow_edl.serving.app import Limits, PredictionServer
 from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE, write_stream
 from sqlflow_edl.serving.model import ServedModel
+from sqlflow_edl.serving.prediction_endpoint import Limits, PredictionEndpoint
 from tests.sqlflow_edl.serving.conftest import Client, Serve
 from tests.sqlflow_edl.serving.rows_of_sales import new_sales
 from tests.sqlflow_edl.serving.test_catalog import RECORD
@@ -151,7 +151,7 @@ def test_an_error_of_a_users_code_is_told_to_the_log_alone(
     async def failing(*_: object) -> None:
         raise UserCodeError("/srv/nets.py:7, in transform: KeyError: 'x'", hint="rows['x']")
 
-    monkeypatch.setattr(PredictionServer, "_answer_prediction", failing)
+    monkeypatch.setattr(PredictionEndpoint, "_answer_prediction", failing)
     with serve() as client:
         found = client.ask("POST", PREDICT, {"records": [ROW]})
     assert found.status == 500

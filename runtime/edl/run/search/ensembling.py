@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from edl.errors import JobError
+from edl.evaluation.calibrating import calibration_notes
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import TIME_LIMIT, Outcome
 from edl.jobs.trials import Trial
@@ -32,7 +33,6 @@ from edl.run.search.selection import select
 from edl.run.search.timing import SearchTime
 from edl.run.search.trial_runner import folder_of, refit_folder_of
 from edl.spec import Importances, JobSpec, Member, Rows, to_json
-from edl.worker.evaluation.calibrating import calibration_notes
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Importances of the columns at the end of a search, by rows that the trials did not learn from.
 
 The model of each chosen trial is explained in a training process, by sampled Shapley values (see
-`edl.worker.evaluation.shapley`). The importances of an ensemble are the weighted mean of its members' importances.
+`edl.evaluation.shapley`). The importances of an ensemble are the weighted mean of its members' importances.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ import time
 from collections.abc import Mapping, Sequence
 
 from edl.data.readers import BatchReader
+from edl.evaluation.scoring import trained_adapter
+from edl.evaluation.shapley import Explainer, draw
+from edl.input.blocks import Blocks
 from edl.jobs.events import finite
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
@@ -20,9 +23,6 @@ from edl.program import Program
 from edl.run import job_runner
 from edl.run.background import spread_rows
 from edl.spec import Importances, JobSpec, Rows, mean_importances
-from edl.worker.evaluation.inference import trained_adapter
-from edl.worker.evaluation.shapley import Explainer, draw
-from edl.worker.input.blocks import Blocks
 
 MOST_ROWS, LEAST_ROWS = 500, 8  # that are explained
 SCORES = 30_000  # of one walk, in each direction

@@ -18,6 +18,7 @@ from edl.arrays import Array
 from edl.checkpoints.integrity import Part, check_file, read_back
 from edl.data import Reader
 from edl.errors import DamagedError, JobError, SpecError, SQLFlowError
+from edl.evaluation import calibrating
 from edl.features import target
 from edl.features.weights import RowWeights
 from edl.files import make_folders, replace_file, sync
@@ -33,7 +34,6 @@ from edl.run.search.selection import Measure
 from edl.run.search.trial import SCORES
 from edl.run.search.trial_runner import TrialResult, folder_of, screening_folder_of
 from edl.spec import JobSpec, Search, Uncertainty
-from edl.worker.evaluation import calibrating
 
 FILES = "files.json"  # checksums of a trial's models and scores, beside its record
 SKIPPED = "skipped"  # folder with a file for each turn that had no time

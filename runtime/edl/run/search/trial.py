@@ -16,7 +16,10 @@ import numpy as np
 from edl.arrays import Array
 from edl.data import Reader
 from edl.data.readers import ShortReader
+from edl.evaluation.prediction import probabilities
+from edl.evaluation.scoring import Scorer
 from edl.frameworks import Adapter
+from edl.input.blocks import Blocks
 from edl.jobs.events import Observer
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
@@ -26,9 +29,6 @@ from edl.run import job_runner
 from edl.run.training_protocol import TrialRun
 from edl.spec import JobSpec
 from edl.tasks.ranges import partition
-from edl.worker.evaluation.prediction import probabilities
-from edl.worker.evaluation.scoring import Scorer
-from edl.worker.input.blocks import Blocks
 from edl.worker.trainer import train
 
 SCORES = "scores.npy"

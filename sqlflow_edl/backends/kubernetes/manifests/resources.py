@@ -11,9 +11,9 @@ from edl.cluster.kubernetes import quantities
 from edl.cluster.kubernetes.names import PodRole
 from edl.embeddings.sizes import FLOAT_BYTES, table_memory
 from edl.errors import SemanticError
+from edl.input.cache import ROOM
 from edl.spec import TREES, JobSpec
 from edl.spec.runnable import RunnableSpec
-from edl.worker.input.cache import ROOM
 from sqlflow_edl.analysis import model_size
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object
 from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings

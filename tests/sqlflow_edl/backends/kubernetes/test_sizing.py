@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from edl import spec
 from edl.cluster.kubernetes import quantities
-from edl.worker.input.cache import ROOM
+from edl.input.cache import ROOM
 from sqlflow_edl.backends.kubernetes.manifests import resources
 from sqlflow_edl.backends.kubernetes.settings import read_configuration
 from tests.sqlflow_edl.backends.kubernetes import jobs

@@ -18,7 +18,7 @@ from edl.jobs.outcome import JobCancelledError
 from edl.program import Program, load
 from edl.spec import ClassLabel, Output, RegressionLabel, Rows
 from edl.tasks.ranges import STREAMED_ROWS
-from edl.worker.evaluation.inference import evaluate, predict
+from edl.worker.inference import evaluate, predict
 from tests.edl.programs import Events, loaded, rows_of, simple, trained
 
 LABEL = ClassLabel("y", ("down", "up"))

@@ -13,10 +13,10 @@ import pytest
 
 from edl.data.results import ResultFolder
 from edl.errors import JobError, UserCodeError
+from edl.input.blocks import Blocks
 from edl.program import Program, load
 from edl.spec import Output, Rows
-from edl.worker.evaluation.inference import evaluate, predict
-from edl.worker.input.blocks import Blocks
+from edl.worker.inference import evaluate, predict
 from tests.edl.programs import Events, loaded, rows_of, simple, trained
 
 MODEL = """

@@ -17,6 +17,7 @@ from pyarrow import types
 
 from edl.data import Reader
 from edl.errors import JobError, SemanticError, did_you_mean
+from edl.evaluation.reports import Measured, report_of
 from edl.features.arrays import integers, numbers, plain_array, texts
 from edl.features.categories import Levels
 from edl.features.labels import ClassTarget, refuse_unknown
@@ -26,7 +27,6 @@ from edl.metrics import MSE, LogLoss, Metric, State, by_name
 from edl.spec import ClassLabel, Label, RegressionLabel, Weights
 from edl.spec.measurement import Measurement
 from edl.tasks.task import Summary
-from edl.worker.evaluation.reports import Measured, report_of
 
 BLOCK = 8192  # rows measured at once
 MOST_CLASSES = 1000

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from edl.data import metric_tables
 from edl.data.names import unique_names
+from edl.evaluation.measuring import compute_figures, merge_states, program_metrics
 from edl.jobs.events import Figures, finite
 from edl.metrics import AUC, Metric, OfLabel, at_threshold
 from edl.metrics.classification import ConfusionMatrix
@@ -19,7 +20,6 @@ from edl.metrics.importance import Importance
 from edl.program import Program
 from edl.spec import JobSpec, Label
 from edl.tasks.task import Summary
-from edl.worker.evaluation.measuring import compute_figures, merge_states, program_metrics
 
 MOST_THRESHOLDS = 100  # rows of a curve
 MOST_CLASSES = 20  # with more classes, pairs that don't occur are left out

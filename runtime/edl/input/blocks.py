@@ -14,13 +14,13 @@ import numpy as np
 
 from edl.arrays import Array, Features, arrays, checked_features, checked_labels, checked_weights, map_arrays
 from edl.data import Reader
+from edl.input.cache import ArrayCache
+from edl.input.feed import convert_rows
+from edl.input.unseen import UnseenIds
 from edl.program import Mode, Program
 from edl.spec import ENSEMBLE, TREES, label_columns
 from edl.tasks.ranges import LEAST_ROWS, generator
 from edl.tasks.task import Task
-from edl.worker.input.cache import ArrayCache
-from edl.worker.input.feed import convert_rows
-from edl.worker.input.unseen import UnseenIds
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,16 +10,16 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.errors import JobError
+from edl.evaluation.prediction import probabilities, program_target
 from edl.features import Target
 from edl.features.labels import learned_labels
-from edl.frameworks import Adapter
+from edl.frameworks import Adapter, create
+from edl.input.blocks import Block
 from edl.metrics.calibration import apply_temperature
-from edl.program import Program
+from edl.program import Mode, Program
 from edl.spec import ENSEMBLE
 from edl.spec.extra_outputs import DISTANCES, INNER, LOGITS, MEMBERS
 from edl.tasks.ranges import LEAST_ROWS, partition
-from edl.worker.evaluation.prediction import probabilities, program_target
-from edl.worker.input.blocks import Block
 
 
 @dataclass(frozen=True)
@@ -115,3 +115,11 @@ class Scorer:
                 f"scores in {self.program.file} must return an array, a row for each row of outputs"
             )
         return scores
+
+
+def trained_adapter(program: Program, example: Block, mode: Mode, weights: Mapping[str, Array]) -> Adapter:
+    """Return the program's model with the weights. A few rows build layers that are created lazily."""
+    labels = None if mode == "predict" else example.arrays.labels
+    adapter = create(program, example.arrays.features, labels, seed=program.spec.training.seed)
+    adapter.set_weights(weights)
+    return adapter

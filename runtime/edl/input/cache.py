@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from edl.worker.input.blocks import Arrays
+    from edl.input.blocks import Arrays
 
 ROOM = 256 << 20  # bytes
 

@@ -14,12 +14,12 @@ from sklearn import metrics as sk
 
 from edl import frameworks
 from edl.data.results import ResultFolder
+from edl.evaluation.reports import MOST_THRESHOLDS
 from edl.jobs.outcome import Outcome
 from edl.program import load
 from edl.spec import ClassLabel, Rows
 from edl.spec.job import Report
-from edl.worker.evaluation.inference import evaluate
-from edl.worker.evaluation.reports import MOST_THRESHOLDS
+from edl.worker.inference import evaluate
 from tests.edl.programs import Events, rows_of, simple
 
 MODEL = """

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from edl.errors import JobError
+from edl.evaluation.prediction import results
 from edl.program import load
 from edl.spec import ClassLabel, Interval, Label, Output, RegressionLabel, Rows, SeveralLabels
-from edl.worker.evaluation.prediction import results
 from tests.edl.programs import simple
 
 BATCH = pa.RecordBatch.from_pydict({"x": [1.0, 2.0], "id": [7, 8], "Class": ["p", "q"]})

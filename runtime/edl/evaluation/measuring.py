@@ -6,15 +6,15 @@ import functools
 from collections.abc import Iterable, Mapping
 
 from edl.errors import JobError
+from edl.evaluation import calibrating
+from edl.evaluation.prediction import program_target
+from edl.evaluation.scoring import Scorer
+from edl.input.blocks import Block
 from edl.jobs.events import Figures, finite
 from edl.metrics import Metric, RankingMetric, State, merge_kind
 from edl.program import Program
 from edl.spec import Uncertainty
 from edl.tasks.task import Report, Summary, Task
-from edl.worker.evaluation import calibrating
-from edl.worker.evaluation.prediction import program_target
-from edl.worker.evaluation.scoring import Scorer
-from edl.worker.input.blocks import Block
 
 LOSS = "loss"
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from edl import features as fc
+from edl.input.unseen import UnseenIds
 from edl.ragged import Ragged
 from edl.spec import Training
-from edl.worker.input.unseen import UnseenIds
 
 CITY = fc.vocabulary("city", ["oslo", "rome"], "other")  # ids 0 and 1, NULL is 2, unseen is 3
 ROWS = np.arange(20_000)

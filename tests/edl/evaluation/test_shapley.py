@@ -20,13 +20,14 @@ from edl.data import Reader
 from edl.data.readers import BatchReader
 from edl.data.results import ResultFolder
 from edl.errors import JobError
+from edl.evaluation.scoring import trained_adapter
+from edl.evaluation.shapley import Explainer, draw
+from edl.input.blocks import Block, Blocks
 from edl.jobs.outcome import JobCancelledError
 from edl.program import Program, load
 from edl.spec import ClassLabel, Explanation, Label, Output, Rows
 from edl.tasks.job_state import plan
-from edl.worker.evaluation.inference import evaluate, predict, trained_adapter
-from edl.worker.evaluation.shapley import Explainer, draw
-from edl.worker.input.blocks import Block, Blocks
+from edl.worker.inference import evaluate, predict
 from tests.edl.programs import Events, rows_of, simple
 
 COLUMNS = ("a", "b", "c")

@@ -18,13 +18,13 @@ import pyarrow as pa
 
 from edl.arrays import Array
 from edl.data.readers import BatchReader
+from edl.evaluation.prediction import Results, results
+from edl.evaluation.scoring import Scorer, trained_adapter
+from edl.evaluation.shapley import explaining_scorer
+from edl.input.blocks import Blocks
 from edl.program import Program
 from edl.spec import TREES, Explanation, Interval
 from edl.tasks.ranges import LEAST_ROWS
-from edl.worker.evaluation.inference import explaining_scorer, trained_adapter
-from edl.worker.evaluation.prediction import Results, results
-from edl.worker.evaluation.scoring import Scorer
-from edl.worker.input.blocks import Blocks
 
 SMALL = 4 << 20  # numbers of a network of which there may be several copies
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from edl.worker.input.prefetch import Prefetch
+from edl.input.prefetch import Prefetch
 
 
 def threads() -> int:

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 from edl.data import Reader
+from edl.input.blocks import Arrays, Block, Blocks
+from edl.input.cache import ArrayCache
 from edl.program import Program
 from edl.ragged import Ragged
 from edl.spec import Rows
 from edl.tasks.task import Task
-from edl.worker.input.blocks import Arrays, Block, Blocks
-from edl.worker.input.cache import ArrayCache
 from tests.edl.programs import loaded, rows_of, simple, trained
 from tests.edl.worker.test_trainer import table
 
@@ -74,7 +74,7 @@ def test_rows_that_have_no_room_are_read_in_every_epoch(
     tmp_path: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two tasks of three have room, of 8 bytes a row; which ones depends on their order."""
-    monkeypatch.setattr("edl.worker.input.cache.ROOM", 8 * (8_192 + ROWS - 2 * 8_192))
+    monkeypatch.setattr("edl.input.cache.ROOM", 8 * (8_192 + ROWS - 2 * 8_192))
     assert sorted(reads(program(tmp_path), reader)) == [1, 1, 3]
 
 
@@ -95,7 +95,7 @@ def test_what_is_kept_is_permuted_by_the_thread_of_the_steps(
     trained(found, reader)
     assert seen == [(epoch, epoch > 1) for epoch in (1, 2, 3) for _ in TASKS]
     seen.clear()
-    monkeypatch.setattr("edl.worker.input.cache.ROOM", 0)
+    monkeypatch.setattr("edl.input.cache.ROOM", 0)
     trained(found, reader)
     assert seen == [(epoch, False) for epoch in (1, 2, 3) for _ in TASKS]
 
@@ -105,7 +105,7 @@ def test_the_model_is_the_same_bit_for_bit_whether_rows_are_kept_or_not(
 ) -> None:
     found = program(tmp_path)
     kept = trained(found, reader)[1].get_weights()
-    monkeypatch.setattr("edl.worker.input.cache.ROOM", 0)
+    monkeypatch.setattr("edl.input.cache.ROOM", 0)
     read = trained(found, reader)[1].get_weights()
     assert {name: array.tobytes() for name, array in kept.items()} == {
         name: array.tobytes() for name, array in read.items()

@@ -41,15 +41,16 @@ from edl.arrays import Array
 from edl.data.names import fit_name, unique_names
 from edl.data.readers import BatchReader
 from edl.errors import JobError
+from edl.evaluation.prediction import Results, probabilities, results
+from edl.evaluation.scoring import Scorer
+from edl.frameworks import Adapter
 from edl.frameworks.adapter import ExplainingAdapter
+from edl.input.blocks import Block, Blocks
 from edl.jobs.outcome import JobCancelledError
 from edl.models.background import over_columns
 from edl.program import Program
-from edl.spec import Explanation, JobSpec, Output, label_offset, matrix_columns
+from edl.spec import TREES, Explanation, JobSpec, Output, label_offset, matrix_columns
 from edl.tasks.ranges import LEAST_ROWS, explained_rows, generator
-from edl.worker.evaluation.prediction import Results, probabilities, results
-from edl.worker.evaluation.scoring import Scorer
-from edl.worker.input.blocks import Block, Blocks
 
 Floats = npt.NDArray[np.float64]
 
@@ -374,3 +375,19 @@ class TreeExplainer(Scorer):
             for name in names:
                 shares[row, positions[name]] += 1 / len(names)
         return shares
+
+
+def explaining_scorer(
+    program: Program,
+    adapter: Adapter,
+    blocks: Blocks,
+    background: pa.RecordBatch | None,
+    cancelled: threading.Event,
+) -> TreeExplainer | Explainer:
+    """Return what explains the rows of the blocks. background: rows to compare them with, in place of the
+    query's rows.
+    """
+    rows = program.spec.batch_size
+    if program.spec.framework in TREES:
+        return TreeExplainer(program, adapter, rows)
+    return Explainer(program, adapter, rows, blocks, draw(program.spec, blocks, background), cancelled)

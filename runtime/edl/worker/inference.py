@@ -14,20 +14,19 @@ from edl.arrays import Array
 from edl.data import Reader
 from edl.data.results import ResultSink
 from edl.errors import JobError
-from edl.frameworks import Adapter, create
+from edl.evaluation.prediction import Results, results
+from edl.evaluation.reports import MeasurementReport, finding
+from edl.evaluation.scoring import Scorer, trained_adapter
+from edl.evaluation.shapley import explaining_scorer, row_values
+from edl.input.blocks import Blocks
 from edl.jobs.events import PHASES, Observer
 from edl.jobs.outcome import Outcome
 from edl.program import Mode, Program
-from edl.spec import TREES, JobSpec
+from edl.spec import JobSpec
 from edl.spec.job import Kind
 from edl.tasks.job_state import plan
 from edl.tasks.local import LocalTasks
 from edl.tasks.task import Conclusion, JobProgress, Round, TaskSource
-from edl.worker.evaluation.prediction import Results, results
-from edl.worker.evaluation.reports import MeasurementReport, finding
-from edl.worker.evaluation.scoring import Scorer
-from edl.worker.evaluation.shapley import Explainer, TreeExplainer, draw, row_values
-from edl.worker.input.blocks import Block, Blocks
 from edl.worker.loop import Worker
 from edl.worker.progress import Meter
 from edl.worker.strategies.base import Local
@@ -146,28 +145,6 @@ def scoring_worker(
         draining or threading.Event(),
         measured_as=mode,
     )
-
-
-def explaining_scorer(
-    program: Program,
-    adapter: Adapter,
-    blocks: Blocks,
-    background: pa.RecordBatch | None,
-    cancelled: threading.Event,
-) -> TreeExplainer | Explainer:
-    """Return what explains the rows of the blocks. background: as of `predict`."""
-    rows = program.spec.batch_size
-    if program.spec.framework in TREES:
-        return TreeExplainer(program, adapter, rows)
-    return Explainer(program, adapter, rows, blocks, draw(program.spec, blocks, background), cancelled)
-
-
-def trained_adapter(program: Program, example: Block, mode: Mode, weights: Mapping[str, Array]) -> Adapter:
-    """Return the program's model with the weights. A few rows build layers that are created lazily."""
-    labels = None if mode == "predict" else example.arrays.labels
-    adapter = create(program, example.arrays.features, labels, seed=program.spec.training.seed)
-    adapter.set_weights(weights)
-    return adapter
 
 
 def _tasks(spec: JobSpec, reader: Reader) -> LocalTasks:

@@ -1,0 +1,1 @@
+"""Input pipeline of a model: rows to blocks of arrays, cached and prefetched."""
