@@ -79,12 +79,13 @@ class Change(msgspec.Struct, frozen=True):
 
 class Wishes(msgspec.Struct, frozen=True):
     """Wishes of users about a running job: the numbers of workers and of parameter servers, None for those that the job
-    has; to be paused.
+    has; to be paused. `resumed` changes whenever the job is resumed.
     """
 
     workers: int | None = None
     paused: bool = False
     servers: int | None = None
+    resumed: str = ""
 
 
 class Room(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ from edl.errors import ClusterError, DamagedError, JobError, SQLFlowError
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.failure import Failed, to_failed
 from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import JobPausedError
 from edl.logs import log
 from edl.master.backend import Backend
 from edl.master.instances.instance_manager import InstanceManager
@@ -199,7 +200,15 @@ class Master:
         self._instances_due = Pace(2 * SECS)
         self._stopper = Stopper(tasks, self._instances, self._servers)
         orderly = backend.supervised and spec.kind == "train"
-        self._deadline = Deadline(tasks, self._stopper, spec.cluster.deadline, orderly=orderly)
+        self._deadline = Deadline(
+            tasks,
+            self._stopper,
+            spec.cluster.deadline,
+            orderly=orderly,
+            holds=spec.kind == "train"
+            and backend.wishes is not None
+            and not (self._servers is not None and self._servers.checkpoints.in_memory),
+        )
         self._wait_limit = WaitLimit(tasks, self._instances, self._stopper, backend.wait_secs)
         self._leaving, self._unpaused = asyncio.Event(), asyncio.Event()
         self._needed = self._instances.needed_instances  # slots that the quota was asked for
@@ -231,7 +240,10 @@ class Master:
 
     async def _manage(self, loop: asyncio.AbstractEventLoop) -> int:
         """Start and follow the instances until the job is over, or this master must exit. Return the exit code."""
-        if self._backend.wishes is not None and (await asyncio.to_thread(self._backend.wishes)).paused:
+        wishes = (
+            await asyncio.to_thread(self._backend.wishes) if self._backend.wishes is not None else Wishes()
+        )
+        if self._deadline.is_to_pause(wishes, self._state_loop.now()):
             self._stopper.begin_stopped()
         else:
             self._unpaused.set()
@@ -280,6 +292,10 @@ class Master:
                 return why
             await self._state_loop.write()
             log("the job is paused")
+            state = self._tasks.state
+            if state.held:  # the hint tells followers whether it was resumed since
+                self._backend.show(self._reporter.snapshot())
+                self._backend.events.write(Failed(JobPausedError.code, state.held, state.resumed))
             await self._unpaused.wait()
             self._stopper.withdraw()
 
@@ -295,7 +311,7 @@ class Master:
             if wishes.servers not in (None, servers) and servers and not self._tasks.is_finished:
                 with contextlib.suppress(JobError):  # another change is under way: the next look repeats it
                     await self._scale(None, wishes.servers)
-            if not wishes.paused:
+            if not self._deadline.is_to_pause(wishes, self._state_loop.now()):
                 self._unpaused.set()
             elif self._unpaused.is_set():
                 self._unpaused.clear()
@@ -360,6 +376,8 @@ class Master:
             self._servers.replace(self._cluster.unfit, "runs on a node that the job avoids")
             self._ps_client.tick(now)
         self._deadline.tick(now)
+        if self._tasks.state.held:
+            self._unpaused.clear()
         self._wait_limit.tick(now)
         self._reporter.publish(now)
         self._metrics_server.tick(now)

@@ -155,7 +155,8 @@ class MasterState(msgspec.Struct):
     `server_counts` are the counts of earlier processes and generations. `began` is the second from which the job's
     deadline counts: its start, or its last resumption. `digest` is the digest of the rows, the same for all masters of
     the job. `written` is the date of the last write in seconds since 1970, 0 before a pause: the time without a master
-    is time of the job too.
+    is time of the job too. `held` is why the job is paused without a wish, and `resumed` the last wish to resume it
+    before that.
     """
 
     epoch: int = 0  # epoch of the master
@@ -184,6 +185,8 @@ class MasterState(msgspec.Struct):
     next_server: int = 0
     server_counts: ServerCounts = ServerCounts()
     written: float = 0.0
+    held: str = ""
+    resumed: str = ""
 
     def begin_epoch(self) -> None:
         """Begin the epoch of a new master. From its point of view, every member was seen just now."""

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
+from edl.cluster import Wishes
 from edl.errors import ClusterError, JobError
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import JobInterruptedError, JobPausedError
@@ -30,14 +31,17 @@ POLL = 0.02
 
 class Deadline:
     """Deadline of a job, `seconds` after it began; 0 means none. `orderly`: it can be resumed, so its workers leave in
-    order. The time of a pause does not count.
+    order. `holds`: it is paused, because its checkpoints are lost when it ends. The time of a pause does not count.
     """
 
-    def __init__(self, tasks: TaskManager, stopper: Stopper, seconds: float, *, orderly: bool) -> None:
+    def __init__(
+        self, tasks: TaskManager, stopper: Stopper, seconds: float, *, orderly: bool, holds: bool = False
+    ) -> None:
         self._tasks = tasks
         self._stopper = stopper
         self._seconds = seconds
         self._orderly = orderly
+        self._holds = holds
         self._ticked = tasks.state.seconds
 
     def tick(self, now: float) -> None:
@@ -48,10 +52,26 @@ class Deadline:
         if not self._seconds or now - self._tasks.state.began < self._seconds:
             return
         why = Failed(JobError.code, f"the job did not end before its deadline of {self._seconds:,.9g} s")
-        if self._orderly:
+        if self._holds:
+            if not self._stopper.has_begun and not self._tasks.is_finished:
+                self._tasks.state.held = why.message
+                self._tasks.log(why.message)
+                self._stopper.begin()
+        elif self._orderly:
             self._stopper.begin(why)
         else:
             self._tasks.fail(why)
+
+    def is_to_pause(self, wishes: Wishes, now: float) -> bool:
+        """Return True if the job is to be paused. A wish to resume it ends what holds it, and the
+        deadline counts anew.
+        """
+        state = self._tasks.state
+        if state.held and wishes.resumed != state.resumed:
+            state.held, state.began = "", now
+        if not state.held:
+            state.resumed = wishes.resumed
+        return wishes.paused or bool(state.held)
 
 
 class WaitLimit:

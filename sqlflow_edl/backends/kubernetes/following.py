@@ -23,7 +23,7 @@ from edl.jobs.event_log import decode_event
 from edl.jobs.events import EpochEnd, Output
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.jobs.outcome import JobCancelledError, JobPausedError, Outcome
 from edl.logs import strip_time
 from sqlflow_edl.backends.base import Follower, UnseenEndError
 from sqlflow_edl.backends.kubernetes import status_text
@@ -67,6 +67,7 @@ class Following:
         self._outage = Outage(clock)
         self._epochs: dict[tuple[int, int, bool], EpochEnd] = {}
         self._said: set[str] = set()
+        self._held: Failed | None = None  # last event of a master that has paused the job
         self._waits = Waits(follower.note, clock, self._policy.longest_wait)
         self._vain = VainMasters()
         self._over_at: float | None = None  # time at which the job was seen to be over
@@ -113,16 +114,26 @@ class Following:
                 continue
             if line is None:
                 return None
-            event = decode_event(line)
-            if isinstance(event, Outcome | Failed):
-                return event
-            if event is not None:
-                if not (isinstance(event, EpochEnd) and self._is_repeated(event)):
-                    self._follower.progress(event)
-            elif not self._objects.deployment.has_master:
-                self._follower.progress(Output((strip_time(line.rstrip()),)))
-            elif line.strip() and not _OF_LIBRARY.match(line):
-                self._note_line(strip_time(line.rstrip()))
+            if (end := self._take_line(line)) is not None:
+                return end
+        return None
+
+    def _take_line(self, line: str) -> End | None:
+        """Pass on a line of the log: an event, or a text. Return the end of the job if the line is that."""
+        event = decode_event(line)
+        if isinstance(event, Failed) and event.code == JobPausedError.code:
+            self._held = event
+        elif isinstance(event, Outcome | Failed):
+            return event
+        elif isinstance(event, EpochEnd):
+            if not self._is_repeated(event):
+                self._follower.progress(event)
+        elif event is not None:
+            self._follower.progress(event)
+        elif not self._objects.deployment.has_master:
+            self._follower.progress(Output((strip_time(line.rstrip()),)))
+        elif line.strip() and not _OF_LIBRARY.match(line):
+            self._note_line(strip_time(line.rstrip()))
         return None
 
     def _note_line(self, text: str) -> None:
@@ -137,6 +148,19 @@ class Following:
         annotations = (job.metadata.annotations or {}) if job is not None else {}
         if names.CANCELLED in annotations or self._folder.status().state == "cancelled":
             raise JobCancelledError("cancelled from another terminal")
+
+    def _check_held(self, job: KubernetesJob) -> None:
+        """Raise JobPausedError if the master has paused the job at its deadline, and nobody has resumed it since.
+
+        The event has the last resumption before as its hint.
+        """
+        resumed = (job.metadata.annotations or {}).get(names.RESUMED, "")
+        if self._held is not None and self._held.hint == resumed:
+            job_id = self._folder.id
+            raise JobPausedError(
+                f"{self._held.message}; it is paused",
+                hint=f"`sqlflow resume {job_id}` continues the training, `sqlflow cancel {job_id}` ends it",
+            )
 
     def _is_repeated(self, end: EpochEnd) -> bool:
         """Return True if an earlier master has told of the same end of an epoch: it could not store that it had."""
@@ -165,6 +189,7 @@ class Following:
                     self._logs.read(pod)
             if job is None or job.is_over:
                 return self._end(job, pods)
+            self._check_held(job)
             self._is_queued = bool(job.queue) and job.spec.suspend
             masters = [pod for pod in pods if pod.instance is None]
             self._say_why_it_waits(job, pods, masters)

@@ -23,8 +23,9 @@ from edl.cluster.kubernetes.wishes import wishes_of
 from edl.errors import ClusterError, SQLFlowError
 from edl.jobs.failure import Failed
 from edl.jobs.job_folder import STARTING, JobFolder, State, Status
-from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.jobs.outcome import JobCancelledError, JobPausedError, Outcome
 from edl.jobs.snapshot import Row, Snapshot
+from edl.spec import from_json
 from sqlflow_edl.backends.base import Follower, JobDetails, Numbers, UnseenEndError
 from sqlflow_edl.backends.kubernetes import status_text, steering, waiting
 from sqlflow_edl.backends.kubernetes.following import Following
@@ -73,6 +74,9 @@ class KubernetesJobHandle:
             raise
         except JobCancelledError:
             self._record_end("cancelled")
+            raise
+        except JobPausedError:
+            self.folder.update(state="paused")
             raise
         except UnseenEndError as error:
             self._record_end(error.state, "" if error.state == "done" else error.message)
@@ -179,9 +183,20 @@ class KubernetesJobHandle:
         return self._record_end("unknown", why) if end is None else self._record_end("done")
 
     def _paused_or_running(self, status: Status, job: KubernetesJob) -> Status:
-        """Record whether the job is paused: any user of the cluster may pause and resume it."""
-        state: State = "paused" if wishes_of(job.metadata).paused else "running"
+        """Record whether the job is paused: any user of the cluster may pause and resume it, and its deadline too."""
+        is_paused = wishes_of(job.metadata).paused or self._is_held(status)
+        state: State = "paused" if is_paused else "running"
         return self.folder.update(state=state) if state != status.state else status
+
+    def _is_held(self, status: Status) -> bool:
+        """Return True if the job is paused at its deadline."""
+        program = self.folder.program / "job.json"
+        if status.kind != "train" or not program.is_file():
+            return False
+        if not from_json(program.read_bytes()).cluster.deadline:
+            return False
+        snapshot = read_snapshot(self._objects.status())
+        return snapshot is not None and snapshot.paused
 
     def _details(self, status: Status) -> JobDetails:
         job = self._objects.job()

@@ -8,6 +8,7 @@ that pod too; else the pod stays, because they are on its disk.
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 from edl.checkpoints.factory import VARIABLE, with_master
@@ -57,12 +58,14 @@ def pause(folder: JobFolder, objects: JobObjects) -> str:
 def resume(folder: JobFolder, objects: JobObjects) -> str:
     """Let a paused job continue, and return a message. Raises ClusterError if it is not paused."""
     job = _running(folder, objects)
-    if not wishes_of(job.metadata).paused:
+    snapshot = read_snapshot(objects.status())
+    if not wishes_of(job.metadata).paused and not (snapshot is not None and snapshot.paused):
         hint = f"follow it with `sqlflow attach {folder.id}`"
         raise ClusterError(f"job {folder.id} cannot be resumed: it runs", hint=hint)
     # Only Kueue resumes a Job of a queue.
     spec: dict[str, object] = {} if job.queue else {"spec": {"suspend": False}}
-    objects.patch({"metadata": {"annotations": {names.PAUSED: None}}, **spec})
+    annotations = {names.PAUSED: None, names.RESUMED: datetime.now(UTC).isoformat()}
+    objects.patch({"metadata": {"annotations": annotations}, **spec})
     folder.update(state="running")
     return f"job {folder.id} continues"
 

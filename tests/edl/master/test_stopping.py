@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from edl.cluster import Change, Instance, NoRoomError
+from edl.cluster import Change, Instance, NoRoomError, Wishes
 from edl.jobs.failure import Failed
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.slots import STOP_GRACE
@@ -164,6 +164,26 @@ def test_a_pause_does_not_count_toward_the_deadline(orderly: bool) -> None:
     assert not (stopper.has_begun or job.leases.is_finished)
     deadline.tick(9601.0)
     assert stopper.has_begun or job.leases.is_finished
+
+
+def test_a_job_with_checkpoints_that_its_end_would_cost_is_paused_at_its_deadline_until_it_is_resumed() -> (
+    None
+):
+    job = Job(1)
+    stopper = Stopper(job.leases, job.instances, None)
+    deadline = Deadline(job.leases, stopper, 3600.0, orderly=False, holds=True)
+    assert not deadline.is_to_pause(Wishes(resumed="yesterday"), 0.0)
+    deadline.tick(3600.0)
+    state = job.leases.state
+    assert (stopper.has_begun, stopper._why, job.leases.is_finished) == (True, PAUSED, False)
+    assert state.held == "the job did not end before its deadline of 3,600 s"
+    assert deadline.is_to_pause(Wishes(resumed="yesterday"), 3601.0)
+    stopper.withdraw()
+    assert not deadline.is_to_pause(Wishes(resumed="today"), 9000.0)
+    deadline.tick(9001.0)
+    assert (state.held, stopper.has_begun) == ("", False)
+    deadline.tick(12600.0)
+    assert state.held
 
 
 def test_a_job_without_a_deadline_is_not_stopped() -> None:

@@ -16,6 +16,7 @@ JOB_ID = f"{APP}/job"  # label and annotation
 ROLE, INSTANCE, INCARNATION = f"{APP}/role", f"{APP}/instance", f"{APP}/incarnation"  # labels
 # Annotations of the Job: wishes of its user.
 WORKERS, SERVERS, PAUSED = f"{APP}/workers", f"{APP}/servers", f"{APP}/paused"
+RESUMED = f"{APP}/resumed"  # date of the last resumption
 CANCELLED = f"{APP}/cancelled"  # said to followers before its pods end
 NAME = "app.kubernetes.io/instance"  # label
 # Of Kueue: labels of Jobs and pods, and the gate of a pod that it has not admitted.

@@ -11,7 +11,7 @@ from edl.cluster.kubernetes import names
 from edl.errors import ClusterError, SemanticError
 from edl.jobs.events import EpochEnd, Tally
 from edl.jobs.failure import Failed
-from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.jobs.outcome import JobCancelledError, JobPausedError, Outcome
 from edl.logs import add_time
 from sqlflow_edl.backends.base import LostSightError, UnseenEndError
 from sqlflow_edl.backends.find import summaries
@@ -310,3 +310,21 @@ def test_a_namespace_that_is_deleted_is_named(play: Play, told: Told) -> None:
     with pytest.raises(JobCancelledError, match=f"the namespace {play.namespace} was deleted"):
         play.handle.follow(told)
     assert play.folder.status().state == "cancelled"
+
+
+def test_a_follower_leaves_a_job_that_is_paused_at_its_deadline_unless_it_was_resumed_since(
+    play: Play, told: Told
+) -> None:
+    late = "the job did not end before its deadline of 8 s"
+    play.start()
+    play.says(Failed("paused", late, ""))
+    with pytest.raises(JobPausedError, match=f"{late}; it is paused") as raised:
+        play.handle.follow(told)
+    assert f"sqlflow resume {play.folder.id}" in (raised.value.hint or "")
+    assert play.folder.status().state == "paused"
+    path = f"/apis/batch/v1/namespaces/{play.namespace}/jobs/{play.name}"
+    job = play.cluster.ask("GET", path)
+    job["metadata"]["annotations"] = {names.RESUMED: "today"}
+    play.cluster.ask("PUT", path, job)
+    play.says(DONE)
+    assert play.handle.follow(told) == DONE

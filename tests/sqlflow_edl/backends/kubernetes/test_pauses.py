@@ -111,3 +111,25 @@ def test_a_prediction_is_paused_and_resumed_with_what_it_has_staged(
     [counted] = points.query("SELECT COUNT(*) AS n FROM scores")
     assert counted["n"] == ROWS
     nothing_left(points, "scores")
+
+
+@pytest.mark.soak
+def test_a_training_is_paused_at_its_deadline_and_goes_on_from_there_when_it_is_resumed(
+    points: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = TRAIN.format(epochs=900, how="num_workers = 1")
+    with sqlflow("run", "-e", text, "--deadline", "25s", *brief(points)) as client:
+        assert client.end() == exit_codes.FAILED, client
+    assert "error: the job did not end before its deadline of 25 s; it is paused" in str(client)
+    job = last_job().id
+    assert f"`sqlflow resume {job}` continues the training" in str(client)
+    until(lambda: report(capsys, job)["state"] == "paused")
+    assert running(points, "worker") == []
+    assert len(running(points, "master")) == 1
+    with sqlflow("resume", job) as client:
+        client.until("training resumes from step ")
+        assert client.end() == exit_codes.FAILED, client  # the same deadline again
+    until(lambda: report(capsys, job)["state"] == "paused")
+    assert main(["cancel", job]) == exit_codes.OK
+    run(points, capsys, "SELECT 1 AS one")  # whoever opens the source next removes the rows
+    nothing_left(points)
