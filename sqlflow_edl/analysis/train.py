@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -50,10 +51,15 @@ from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings import losses, running, trees
 from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import training_length as trainings
-from sqlflow_edl.analysis.settings.values import Setting
+from sqlflow_edl.analysis.settings.values import Setting, read_device
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 from sqlflow_edl.analysis.train_settings import TrainSettings, check_settings, written_parameters
 from sqlflow_edl.syntax import ast
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from edl.forecasting import ExamplesReader
 
 TEXT_NUMBERS = "train.text_numbers"
 _OF_LABEL = ("n_classes", "n_clusters")  # parameters of models that the label has
@@ -146,6 +152,20 @@ class TrainingPlan(RowPlan):
         """Return the cells of several values for which `fit` needs statistics."""
         return {cells for draft in self.drafts for cells in draft.lists}
 
+    def fit_series(self, rows: Iterable[pa.RecordBatch]) -> tuple[TrainingPlan, ExamplesReader]:
+        """Return the plan of a forecast with the steps and the season of its rows, and their examples.
+
+        Raises SemanticError, at the place of an attribute, for rows that are no regular series.
+        """
+        if self.forecast is None:
+            raise RuntimeError("the plan is that of a forecast")
+        fitted = forecasts.fit_series(self.forecast, self.settings, self.schema, self.label, rows)
+        for note in fitted.notes:
+            self._note(note)
+        return replace(
+            self, forecast=fitted.forecast, drafts=fitted.keep_drafts(self.drafts)
+        ), fitted.examples
+
     def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
         """Return the JobSpec. classes: the distinct labels of *all* rows, validation rows included."""
         return self.fit_columns(statistics, rows, classes).job
@@ -166,7 +186,11 @@ class TrainingPlan(RowPlan):
             return FittedTraining(self._transform(rows, model, inputs, label), model, self.settings.optimizer)
         loss = losses.loss(self.settings, model, label, label_statistics, errors)
         own_functions = self.settings.functions
-        metrics = labels.metric_names(self, label, errors) if "eval_metrics_fn" not in own_functions else ()
+        metrics = (
+            labels.metric_names(self.settings, label, errors)
+            if "eval_metrics_fn" not in own_functions
+            else ()
+        )
         uncertainty.check_training(self.settings.resolved, label, errors)
         training = trainings.training(
             self.settings, rows, inputs, errors, own_query=self.validation is not None
@@ -207,7 +231,7 @@ class TrainingPlan(RowPlan):
             trained_model=self.parent.reference if self.parent else "",
             output=spec.Output(str(self.statement.into[0]) if self.statement.into else ""),
             batch_size=trees.BLOCK if self.settings.is_trees else spec.BLOCK,
-            device=running.device(self.settings.get("train.device")),
+            device=read_device(self.settings.get("train.device")),
             precision=self.settings.get("train.precision") or "float32",  # type: ignore[arg-type]  # of the choices
             keep_rows="none" if self.settings.get("model.keep_rows") == "none" else msgspec.UNSET,
         )
@@ -240,11 +264,23 @@ class TrainingPlan(RowPlan):
         self, statistics: Statistics, rows: spec.Rows, classes: labels.Values
     ) -> tuple[Model, spec.Label]:
         """Return the model and the typed label."""
-        if self.more_labels:
-            return several_labels.choose(self, statistics, classes)
+        settings, statement = self.settings, self.statement
         if not self.label:
-            return labels.choose_without_label(self, rows)
-        return labels.choose(self, statistics.get(self.label, ColumnStatistics()), classes)
+            return labels.choose_without_label(settings, statement, rows)
+        label = labels.WrittenLabel(
+            self.label,
+            self.label_span,
+            statement,
+            settings,
+            self.schema,
+            self.notes,
+            self.group,
+            self.forecast,
+        )
+        if self.more_labels:
+            by_label = {self.label: classes, **self.more_classes}
+            return several_labels.choose(label, self.more_labels, statistics, by_label)
+        return labels.choose(label, statistics.get(self.label, ColumnStatistics()), classes)
 
     def _optimizer(self, defaults: Mapping[str, Setting]) -> Entry:
         """Return the optimizer with the defaults for so many columns, unless it is written."""

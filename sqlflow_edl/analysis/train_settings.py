@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from sqlflow_edl.analysis import catalog, forecasts, user_model, warm_start
+from sqlflow_edl.analysis import catalog, user_model, warm_start
 from sqlflow_edl.analysis.choice import Choice, choose, with_loss
 from sqlflow_edl.analysis.entries import NETWORKS, Entry
 from sqlflow_edl.analysis.losses import LOSSES
@@ -201,7 +201,7 @@ def _dictionary(choice: Choice, chosen: Sequence[Entry]) -> Dictionary:
     shared: Sequence[AttributeRow] = TRAIN
     if choice.example.task == "forecasting":
         shared = [row for row in shared if row.name not in forecast.OF_ROWS]
-        elsewhere |= dict.fromkeys(forecast.OF_ROWS, forecasts.WHY_NOT)
+        elsewhere |= dict.fromkeys(forecast.OF_ROWS, forecast.WHY_NOT)
     if not choice.is_trees:
         return Dictionary((*shared, *KUBERNETES, *rows), elsewhere)
     shared = [row for row in shared if row.name not in trees.OF_NETWORKS]

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 from edl import spec
 from edl.errors import Span
+from sqlflow_edl.analysis import labels
+from sqlflow_edl.analysis.rows import increments
+from sqlflow_edl.analysis.rows.bad_rows import BadRows
 from sqlflow_edl.analysis.rows.splits import Splitting
 from sqlflow_edl.analysis.rows.validation import HeldOut
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis import labels
     from sqlflow_edl.analysis.train_settings import TrainSettings
 
 
@@ -38,6 +40,28 @@ class RowPlan:
     more_classes: Mapping[str, labels.Values] = field(default_factory=dict)
     sample: str = ""  # condition in SQL of the rows of the query for which a search has time; empty: all
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def all_labels(self) -> tuple[str, ...]:
+        """Columns of the labels; none without one."""
+        return (self.label, *self.more_labels) if self.label else ()
+
+    @property
+    def bad_rows(self) -> BadRows:
+        """Rows that are left out because they cannot be trained on."""
+        columns = (*self.all_labels, self.weight) if self.weight else self.all_labels
+        return BadRows.of(self.settings, self.schema, columns, self.computed.values())
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """SQL conditions of the rows of the query that are read."""
+        increment = self.query.increment
+        added = increments.conditions(increment, self.schema) if increment is not None else ()
+        return (*added, *self.bad_rows.conditions, *filter(None, [self.sample]))
+
+    def has_classes(self, classes: labels.Values) -> bool:
+        """Return True if the label has classes. classes: its distinct values."""
+        return labels.has_classes(self.settings, self.schema, self.label, classes)
 
     @property
     def seed(self) -> int:
