@@ -53,7 +53,12 @@ from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import training_length as trainings
 from sqlflow_edl.analysis.settings.values import Setting, read_device
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
-from sqlflow_edl.analysis.train_settings import TrainSettings, check_settings, written_parameters
+from sqlflow_edl.analysis.train_settings import (
+    CheckedSettings,
+    TrainSettings,
+    check_settings,
+    written_parameters,
+)
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
@@ -475,6 +480,7 @@ def plan(
     statement: ast.Statement,
     query: spec.Query,
     schema: Schema,
+    checked: CheckedSettings,
     parent: warm_start.Parent | None = None,
     workers: int | None = None,
     last: spec.Query | None = None,
@@ -482,13 +488,12 @@ def plan(
 ) -> TrainingPlan:
     """Check the statement against the query's columns; raises all its errors together.
 
-    parent: the model that TRAIN … USING starts from. workers: of the session, which overrides the statement. last: the
+    checked: the settings of the statement. parent: the model that TRAIN … USING starts from. workers: of the session,
+    which overrides the statement. last: the
     query of the model's last training, for a training on the rows that are new since then. models: the models of
     FEATURES(m) in COLUMN.
     """
-    errors: list[SQLFlowError] = []
-    notes: list[str] = list(statement.warnings)
-    settings = check_settings(statement, errors, notes, parent)
+    settings, errors, notes = checked.settings, list(checked.errors), [*statement.warnings, *checked.notes]
     errors += running.problems(settings, workers)
     label_spans = _labels(statement, settings, schema, errors)
     label = next(iter(label_spans), "")
@@ -625,8 +630,8 @@ def check_without_columns(
 
     parent, workers: as for `plan`.
     """
-    errors: list[SQLFlowError] = []
-    settings = check_settings(statement, errors, [], parent)
+    checked = check_settings(statement, parent)
+    settings, errors = checked.settings, list(checked.errors)
     errors += running.problems(settings, workers)
     label_names = labels.read_labels(statement, settings.model, errors)
     several_labels.check(statement, settings, {str(name): name.span for name in label_names}, errors)

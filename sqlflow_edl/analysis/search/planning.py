@@ -17,7 +17,7 @@ from sqlflow_edl.analysis.search.candidates import CandidateDraft
 from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.analysis.settings.attributes import TRAIN
-from sqlflow_edl.analysis.train_settings import TrainSettings
+from sqlflow_edl.analysis.train_settings import TrainSettings, check_settings
 from sqlflow_edl.syntax import ast
 
 _DECIDING = ("booster", "tree_method")  # parameters of trees on which the workers depend
@@ -58,7 +58,9 @@ class CandidatePlanner:
         if alike is not None and (settings := alike.vary(draft)) is not None:
             return PlannedCandidate(draft, alike.plan, settings)
         statement = draft.statement
-        plan = train.plan(statement, self._query, self._schema, models=self._models)
+        plan = train.plan(
+            statement, self._query, self._schema, check_settings(statement), models=self._models
+        )
         if alike is None:
             self._alike[key] = _Alike(draft, statement, plan)
         return PlannedCandidate(draft, plan, plan.settings)
