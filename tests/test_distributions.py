@@ -17,6 +17,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from edl.build import present_build
 from edl.installation import VERSION
 from tests.distributions import (
     LABEXTENSION,
@@ -136,6 +137,10 @@ def test_an_installation_has_nothing_of_the_checkout(
     assert found.count(str(installation.packages)) == 2
     assert str(repository) not in found
     assert "__editable__" not in found
+
+
+def test_an_installed_wheel_is_the_build_of_its_checkout(installation: Installation, tmp_path: Path) -> None:
+    assert installation.run("python", "-m", "edl.build", cwd=tmp_path).startswith(f"{present_build()}, ")
 
 
 def test_an_installation_has_the_extension_where_jupyterlab_looks(

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sqlflow_edl.cli.arguments import duration
 from sqlflow_edl.cli.program.variables import setting
 
 if TYPE_CHECKING:
@@ -13,7 +14,13 @@ if TYPE_CHECKING:
 
 KUBERNETES = "kubernetes"
 
-_NEEDS_PLACE = ("namespace", "image", "set", "kubernetes_config")  # options that have no effect here
+_NEEDS_PLACE = (
+    "namespace",
+    "image",
+    "wait_limit",
+    "set",
+    "kubernetes_config",
+)  # options that have no effect here
 _OF_THIS_MACHINE = ("quota",)
 
 
@@ -27,6 +34,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     options.add_argument("--namespace", metavar="NAME", help="namespace (default: the context's)")
     options.add_argument("--image", metavar="IMAGE", help="image of every container, see sqlflow image")
+    options.add_argument(
+        "--wait-limit",
+        metavar="TIME",
+        type=duration,
+        default=0.0,
+        help="end a job that has waited for its pods for this time, such as 30m (default: no limit)",
+    )
     options.add_argument(
         "--set",
         metavar="NAME=VALUE",
@@ -65,6 +79,8 @@ def configuration(options: argparse.Namespace) -> Configuration | None:
     from sqlflow_edl.backends.kubernetes.settings import read_configuration
 
     named = [(name, getattr(options, name)) for name in ("namespace", "image") if getattr(options, name)]
+    if options.wait_limit:
+        named.append(("wait_secs", str(options.wait_limit)))
     return read_configuration(options.on, options.kubernetes_config, [*named, *options.set])
 
 

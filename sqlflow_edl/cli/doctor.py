@@ -40,11 +40,12 @@ def doctor(options: argparse.Namespace) -> int:
 
 
 def _machine() -> Iterator[Row]:
-    from edl.installation import VERSION
+    from edl.build import present_build
     from edl.jobs.cores import available_cores
     from edl.jobs.job_folder import state_folder
 
-    yield "product", DISTRIBUTION, VERSION, ""
+    build = present_build()
+    yield "product", DISTRIBUTION, f"{build.version}, build {build.digest}", ""
     yield "product", "Python", platform.python_version(), ""
     yield "machine", "system", f"{platform.system()} {platform.machine()}", ""
     yield "machine", "cores", str(available_cores()), ""

@@ -66,7 +66,7 @@ def test_a_model_reads_numbers_and_categories_in_json_texts(session: Session) ->
     assert found[f"LN({age} + 1)"].startswith("standardize")
     assert found[age].startswith("one-hot of bucket, 3 boundaries")
     assert found["JSON(payload, '$.user.new')"].startswith("standardize, mean 0.")
-    city = "one-hot of vocabulary, 3 values: Rome, Kyiv, Oslo; 4 wide"
+    city = "one-hot of vocabulary, 3 values: Rome, Kyiv, Oslo; an id for unseen ones; 5 wide"
     assert sorted(found["JSON_TEXT(payload, '$.user.city')"]) == sorted(city)
 
 

@@ -64,7 +64,11 @@ NETWORKS = (
 def test_null_is_a_value_and_an_unseen_one_is_as_the_known_ones(
     session: Session, model: str, column: str, form: str, slack: float
 ) -> None:
-    items = f"COLUMN {form.format(column)}, size" if form != "{}" else f"COLUMN VOCABULARIZE({column}), size"
+    items = (
+        f"COLUMN {form.format(column)}, BUCKET(size, [2, 5])"
+        if form != "{}"
+        else f"COLUMN VOCABULARIZE({column}), size"
+    )
     train = f"SELECT {column}, size, y FROM cities TO TRAIN {model} {items} LABEL y INTO m"
     known = [f"'city {place}'" if column == "city" else str(place) for place in range(11)]
     *of_known, null, unseen = predicted(

@@ -23,6 +23,7 @@ from edl.files import replace_file
 
 POSITION = "position.msgpack"  # last file of a trainer's checkpoint; servers end theirs with the manifest
 STATE = "state"  # state of the master, added once the checkpoint is complete
+FIRST_SECS = 10.0  # seconds of training until its first checkpoint, if the setting in seconds is longer
 DAMAGED = "damaged.txt"  # mark of a checkpoint that is damaged: the reason
 
 

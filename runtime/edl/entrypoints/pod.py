@@ -22,17 +22,18 @@ from pathlib import Path
 from typing import NoReturn
 
 from edl import exit_codes
+from edl.build import Build, present_build
 from edl.cluster.environment import environment
 from edl.cluster.local.signals import block_sigterm
 from edl.data.server_url import SECRETS
 from edl.errors import SpecError, SQLFlowError
 from edl.files import replace_file
-from edl.installation import VERSION
 from edl.jobs.cluster_folder import SCRIPT_WORKER, ClusterFolder, RunSpec
 from edl.jobs.event_log import EventStream
 from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.script_run import FILE as SCRIPT
+from edl.logs import log
 from edl.spec import from_json, runnable
 
 INSTANCE = "EDL_INSTANCE"  # the `edl.cluster.Instance` of a worker or server, as JSON
@@ -51,7 +52,7 @@ def main(role: str) -> NoReturn:
         module, *last = _command(role, spec)
     except SQLFlowError as error:
         print(error.report, file=sys.stderr)
-        if role == "master":  # clients follow its output
+        if role in ("master", "program"):  # clients follow its output
             EventStream(sys.stdout.buffer).write(to_failed(error, ""))
         sys.exit(exit_codes.USAGE)
     variables = environment(spec.threads, {**spec.environment, SECRETS: passwords})
@@ -60,26 +61,39 @@ def main(role: str) -> NoReturn:
 
 
 def read_spec(folder: ClusterFolder) -> RunSpec:
-    """Return the specification of the run, after a check of the job's specification.
+    """Return the specification of the run, after a check of the job's specification and of the client's build.
 
-    Raises SpecError if this version cannot read one of them, and names the version that made them if it is another.
+    Another build that made the job is told. Raises SpecError, which names both builds, if this one does not run its
+    jobs, or cannot read one of the specifications.
     """
+    client, image = folder.made_by(), present_build()
+    if client is not None and not client.is_compatible(image):
+        raise _incompatibility(
+            client,
+            f"which does not run it: the protocol of jobs is {client.protocol} there, {image.protocol} here",
+        )
     try:
         if (job := folder.job / "program" / "job.json").exists():
             from_json(job.read_bytes())
         if (folder.job / runnable.FILE).exists():
             runnable.read(folder.job)
-        return folder.run_spec()
+        spec = folder.run_spec()
     except SpecError as error:
-        client = folder.made_by()
-        if client in (VERSION, None):
+        if client is None or client == image:
             raise
-        origin = f"sqlflow-edl {client}" if client else "another version of sqlflow-edl"
-        raise SpecError(
-            f"the job was made by {origin}, and its image has {VERSION}, which cannot read it: {error.message}",
-            hint=f"let kubernetes.image name an image of version {client or 'of the client'}, or install "
-            f"sqlflow-edl=={VERSION} where the job is submitted",
-        ) from None
+        raise _incompatibility(client, f"which cannot read it: {error.message}") from None
+    if client is not None and client != image:
+        log(f"the job was made by {client}, and its image has {image}, which runs it too")
+    return spec
+
+
+def _incompatibility(client: Build, why: str) -> SpecError:
+    """Return the error of a job of another build."""
+    return SpecError(
+        f"the job was made by {client}, and its image has {present_build()}, {why}",
+        hint="build the image from the code that is installed where the job is submitted, or install there the code "
+        "of the image; `sqlflow doctor` there and `python -m edl.build` in the image show the builds",
+    )
 
 
 def _command(role: str, spec: RunSpec) -> list[str]:

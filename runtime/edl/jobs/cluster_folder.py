@@ -13,6 +13,7 @@ metrics          master: host:port that serves metrics to Prometheus
 events.jsonl     master: events for clients, one a line (`edl.jobs.event_log`)
 snapshot.json    master: status of the running job (`edl.jobs.snapshot`); without a master its client writes both
 kubernetes.json  client: deployment of a job on Kubernetes (`edl.cluster.kubernetes.deployment`)
+client.json      client: its build, of a job on Kubernetes (`edl.build`)
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import Literal
 
 import msgspec
 
+from edl.build import Build
 from edl.errors import SpecError
 from edl.files import replace_file
 from edl.installation import VERSION
@@ -42,6 +44,7 @@ SCRIPT_WORKER = "edl.entrypoints.script_worker:main"
 MASTER_SECS = 30.0  # default silence of a master before it is replaced
 MASTER_TIMEOUT = "EDL_MASTER_TIMEOUT"  # variable with another number of seconds
 DEPLOYMENT = "kubernetes.json"  # deployment of a job with pods as instances
+CLIENT = "client.json"  # build that made it
 # Names under which pods send files through the master that are no checkpoints.
 ROWS, OUTPUT, SCRIPT = "rows", "output", "script"
 RELAYED = (ROWS, OUTPUT, SCRIPT)
@@ -206,14 +209,18 @@ class ClusterFolder:
             what = "is damaged" if is_damaged else "cannot be read"
             raise SpecError(f"the run specification of job {self.job.name} {what}: {error}") from None
 
-    def made_by(self) -> str | None:
-        """Return the version of sqlflow-edl that made the job, also where this one cannot read the spec; empty if it is
-        unknown, None if the spec is missing or damaged.
+    def made_by(self) -> Build | None:
+        """Return the build that made the job, also where this one cannot read the spec, or None if that is missing or
+        damaged. Builds before the file `client.json` told their version alone.
         """
         try:
-            return msgspec.json.decode((self.path / "spec.json").read_bytes(), type=_MadeBy).client
+            return msgspec.json.decode((self.path / CLIENT).read_bytes(), type=Build)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            pass
+        try:
+            return Build(msgspec.json.decode((self.path / "spec.json").read_bytes(), type=_MadeBy).client)
         except msgspec.ValidationError:
-            return ""
+            return Build()
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
 

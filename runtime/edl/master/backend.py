@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,10 +52,11 @@ class Backend:
     `show` and `show_end` publish snapshots and the outcome for readers that do not follow the events. The event loop
     calls `beat` about once a second. None of these may block. `wishes` reads users' wishes, if no call brings them, and
     `want` asks the quota, if any, for so many slots; both may block. `address` is the address to listen on,
-    `metrics_port` the port of /metrics (0: any free port), `health_port` the port of the liveness probe (0: none),
-    `clock` returns seconds that never go back, `interval` is the number of seconds between two progress events,
-    `register_secs` the time for a running process to register. `relayed` holds the output and other files of a job if
-    its client sees no folder of the instances.
+    `metrics_port` the port of /metrics (0: any free port, None: none), `health_port` the port of the liveness probe
+    (0: none), `clock` returns seconds that never go back, `interval` is the number of seconds between two progress
+    events, `register_secs` the time for a running process to register, and `wait_secs` the time that the job may wait
+    for instances without which it does not go on. `relayed` holds the output and other files of a job if its client
+    sees no folder of the instances.
     """
 
     cluster: Cluster
@@ -63,7 +65,7 @@ class Backend:
     result_store: ResultStore
     show: Callable[[Snapshot], None]
     address: str
-    metrics_port: int = 0
+    metrics_port: int | None = 0
     health_port: int = 0
     wishes: Callable[[], Wishes] | None = None
     beat: Callable[[], None] = lambda: None
@@ -71,6 +73,7 @@ class Backend:
     clock: Callable[[], float] = time.monotonic
     interval: float = 0.2
     register_secs: float = REGISTER_SECS
+    wait_secs: float = math.inf
     supervised: bool = True
     end_instances: Callable[[], None] | None = None
     show_end: Callable[[End], None] = lambda end: None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from edl import exit_codes
+from edl import exit_codes, tls
 from edl.checkpoints.master_store import Keeper
 from edl.cluster.environment import own_address
 from edl.cluster.kubernetes import names
@@ -102,9 +102,10 @@ def connect_master(folder: ClusterFolder, events: EventStream, workers: int) -> 
             show_end=board.end,
             wishes=wishes.read,
             address=own_address(names.PORT),
-            metrics_port=names.METRICS,
+            metrics_port=None if tls.identity() else names.METRICS,  # they would be plain
             health_port=names.HEALTH,
             interval=INTERVAL,
+            wait_secs=deployment.policy.longest_wait,
             supervised=False,
             end_instances=lambda: cluster.end_all(GRACE),
         )

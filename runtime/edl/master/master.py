@@ -38,7 +38,7 @@ from edl.master.reporting.tensorboard import CurveCopies, Curves
 from edl.master.servicer import Service, serve
 from edl.master.state import MasterState
 from edl.master.state_loop import StateLoop
-from edl.master.stopping import INTERRUPTED, PAUSED, Deadline, Stopper, wait_until
+from edl.master.stopping import INTERRUPTED, PAUSED, Deadline, Stopper, WaitLimit, wait_until
 from edl.master.stored_checkpoints import StoredCheckpoints, stored_checkpoints
 from edl.master.tasks.recovery import (
     AllReduceRecovery,
@@ -200,6 +200,7 @@ class Master:
         self._stopper = Stopper(tasks, self._instances, self._servers)
         orderly = backend.supervised and spec.kind == "train"
         self._deadline = Deadline(tasks, self._stopper, spec.cluster.deadline, orderly=orderly)
+        self._wait_limit = WaitLimit(tasks, self._instances, self._stopper, backend.wait_secs)
         self._leaving, self._unpaused = asyncio.Event(), asyncio.Event()
         self._needed = self._instances.needed_instances  # slots that the quota was asked for
         self._wanting: asyncio.Future[None] | None = None
@@ -359,6 +360,7 @@ class Master:
             self._servers.replace(self._cluster.unfit, "runs on a node that the job avoids")
             self._ps_client.tick(now)
         self._deadline.tick(now)
+        self._wait_limit.tick(now)
         self._reporter.publish(now)
         self._metrics_server.tick(now)
 

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from edl.errors import JobError
+from edl.errors import ClusterError, JobError
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import JobInterruptedError, JobPausedError
 from edl.logs import log
@@ -52,6 +52,33 @@ class Deadline:
             self._stopper.begin(why)
         else:
             self._tasks.fail(why)
+
+
+class WaitLimit:
+    """Limit of the time that a job stands still because instances wait for room, or for what they start with."""
+
+    def __init__(
+        self, tasks: TaskManager, instances: InstanceManager, stopper: Stopper, seconds: float
+    ) -> None:
+        self._tasks = tasks
+        self._instances = instances
+        self._stopper = stopper
+        self._seconds = seconds
+        self._since: float | None = None
+
+    def tick(self, now: float) -> None:
+        """Fail the job if it has stood still for too long. Time of a pause does not count."""
+        waits = {} if self._stopper.has_begun or self._tasks.is_finished else self._instances.hindrances
+        if not waits:
+            self._since = None
+            return
+        self._since = now if self._since is None else self._since
+        if now - self._since < self._seconds:
+            return
+        why = "; ".join(f"{name} waits: {why}" if why else f"{name} waits" for name, why in waits.items())
+        message = f"the job has waited for {self._seconds:,.9g} s, and its limit is over: {why}"
+        hint = "kubernetes.wait_secs, or --wait-limit, lets it wait longer; smaller pods may find room sooner"
+        self._tasks.fail(Failed(ClusterError.code, message, hint=hint))
 
 
 class Stopper:

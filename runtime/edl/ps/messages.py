@@ -3,7 +3,7 @@
 Every call is a header, one of the structs below, followed by arrays (`edl.ps.wire`). By caller:
 
     worker     Define, Load, Open, Pull, Push, Ticket, Confirm, Flush, Export
-    master     Arrange, Status, Revoke, TakeCheckpoint, Reopen
+    master     Arrange, Status, Revoke, TakeCheckpoint, Reopen, Retire
     server 0   Commit, Seal, TakeCheckpoint, to the other servers
     a server   Keep, to the next server (0 follows the last); Fetch, to the next and the previous one
 
@@ -315,6 +315,10 @@ class Reopen(msgspec.Struct, frozen=True):
 
     generation: int
     checkpoint: str
+
+
+class Retire(msgspec.Struct, frozen=True):
+    """Leave, if this server is to end: others have followed, and begin with its last checkpoint. Answer: `Done`."""
 
 
 class CheckpointTaken(msgspec.Struct, frozen=True):

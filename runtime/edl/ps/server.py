@@ -59,6 +59,7 @@ class Server:
         self._counters = Counters()
         self._leaving = False
         self._heard = 0.0  # second of the master's last look
+        self._retired = threading.Event()
         self._arranging = threading.Lock()
         self._running: Running | None = None
         self._peers = Peers((), token)
@@ -80,6 +81,7 @@ class Server:
             msg.TakeCheckpoint: self._take_checkpoint,
             msg.Seal: self._seal,
             msg.Reopen: self._reopen,
+            msg.Retire: self._retire,
             msg.Export: self._export,
             msg.Keep: self._keep,
             msg.Fetch: self._fetch,
@@ -93,13 +95,14 @@ class Server:
         return self.calls[type(header)](header, arrays)
 
     def wait_for_another(self, silence: float, notice: float = 0.0) -> None:
-        """Tell the master after `notice` seconds that this server is to end, and wait until the master has not looked
-        for `silence` seconds: another server has followed, or the master is gone.
+        """Tell the master after `notice` seconds that this server is to end, and wait until it says that another server
+        has followed, or has not looked for `silence` seconds: it is gone.
         """
         began = time.monotonic()
         while self._running is not None and time.monotonic() - self._heard < silence:
             self._leaving = time.monotonic() - began >= notice
-            time.sleep(POLL)
+            if self._retired.wait(POLL):
+                return
 
     def close(self) -> None:
         """Refuse all calls, also waiting ones."""
@@ -163,6 +166,10 @@ class Server:
         replica.reopen(asked.checkpoint)
         if coordinator is not None:
             coordinator.reopen(asked.checkpoint)
+        return msg.Done(), ()
+
+    def _retire(self, asked: msg.Retire, arrays: Sequence[Array]) -> Answer:
+        self._retired.set()
         return msg.Done(), ()
 
     def _take_checkpoint(self, asked: msg.TakeCheckpoint, arrays: Sequence[Array]) -> Answer:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from edl.checkpoints import STATE, CheckpointStore
+from edl.checkpoints import FIRST_SECS, STATE, CheckpointStore
 from edl.checkpoints.trainer import PARTIAL, TrainerCheckpoint, complete, write_checkpoint
 from edl.errors import SQLFlowError
 from edl.files import sync
@@ -25,7 +25,8 @@ from edl.tasks.task import Report
 class Checkpointer:
     """Writer of checkpoints into `store`, one at a time; removes old ones once a newer one was read back.
 
-    It begins when it is first called, since another worker may have written the ones before. `writer` distinguishes the
+    It begins when it is first called, since another worker may have written the ones before, and takes the first one
+    after FIRST_SECS if the setting in seconds is longer. `writer` distinguishes the
     names from other trainers' names. `disk` returns a number that changes when earlier checkpoints may have been lost
     with their disk; a checkpoint is then due. `begin` is called with the name of a checkpoint and the progress of the
     open task once its arrays are copied, `written` once it is readable by others; it may raise an error if that cannot
@@ -51,6 +52,7 @@ class Checkpointer:
         self._written = on_written
         self._clock = clock
         self._at, self._step, self._on = 0.0, 0, 0
+        self._has_begun = False  # a checkpoint
         self._kept: list[str] = []  # written by this trainer, oldest first; to be removed
         self._thread: threading.Thread | None = None
 
@@ -61,7 +63,8 @@ class Checkpointer:
         if self._on != self._disk():
             return True
         by_step = self._when.steps and step - self._step >= self._when.steps
-        return bool(by_step or (self._when.secs and self._clock() - self._at >= self._when.secs))
+        secs = self._when.secs if self._has_begun else min(self._when.secs, FIRST_SECS)
+        return bool(by_step or (secs and self._clock() - self._at >= secs))
 
     def take(
         self, checkpoint: Callable[[], Callable[[], TrainerCheckpoint]], step: int, done: Report
@@ -74,6 +77,7 @@ class Checkpointer:
         self._begin(name, done)
         self._thread = self._start(lambda: self._write(name, taken))
         self._at, self._step, self._on = self._clock(), step, disk
+        self._has_begun = True
 
     def _name(self, step: int) -> str:
         """Return a name that no checkpoint of this trainer has.

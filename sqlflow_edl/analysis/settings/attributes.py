@@ -232,7 +232,8 @@ TRAIN = (
     AttributeRow(
         "train.checkpoint_secs",
         "number",
-        "Seconds between two checkpoints, in one process after a minute; 0 uses only train.checkpoint_steps.",
+        "Seconds between two checkpoints, the first after 10 s at most, in one process after a minute; 0 uses only "
+        "train.checkpoint_steps.",
         30.0,
         low=0,
         aliases=("checkpoint_secs",),

@@ -159,7 +159,7 @@ KUBERNETES = (
     AttributeRow(
         f"{PLACE}grace_secs",
         "integer",
-        "Time that pods have to end after SIGTERM, in seconds.",
+        "Time that pods have to end after SIGTERM, in seconds; a master has 10 at most.",
         60,
         low=1,
         high=3600,
@@ -184,6 +184,14 @@ KUBERNETES = (
         "Seconds that the master, and the client that follows it, wait for an API server that does not answer.",
         3600.0,
         low=1,
+    ),
+    AttributeRow(
+        f"{PLACE}wait_secs",
+        "number",
+        "Seconds that the job may wait for the pod of its master, or for pods without which it does not go on; 0 for "
+        "no limit. `--wait-limit 30m` sets it.",
+        0.0,
+        low=0,
     ),
     AttributeRow(
         f"{PLACE}node_failures",

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
+from edl.build import present_build
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.api_calls import APIRefusedError, Calls
 from edl.cluster.kubernetes.connect import connect, default_namespace
@@ -85,6 +86,7 @@ def submission(job: JobFolder, spec: JobSpec | RunnableSpec, settings: Kubernete
         namespace=namespace_of(settings),
         files=_files(job),
         token=folder.token(),
+        build=present_build(),
         script=script.read_bytes() if travels and script.exists() else b"",
         secrets={str(url): url.password for url in urls if url.password},
         certificates=issue() if encrypts(spec, settings) else {},

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
+from edl.build import SHOWN
 from sqlflow_edl.backends.kubernetes.manifests.objects import JobManifests, Submission
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, format_yaml
 
@@ -16,7 +19,7 @@ HIDDEN = "(not shown)"
 
 _HEAD = f"""\
 # The objects of the job, in the order in which they are made. The job id {JOB},
-# the uid {UID}, the token, passwords and keys stand in for what comes with the job.
+# the uid {UID}, the token, passwords and keys stand in for what comes with the job, and zeros for the build.
 """
 
 
@@ -25,8 +28,15 @@ def describe_submission(submission: Submission) -> str:
     secrets = dict.fromkeys(submission.secrets, HIDDEN)
     certificates = dict.fromkeys(submission.certificates, HIDDEN)
     script = HIDDEN.encode() if submission.script else b""
+    build = structs.replace(submission.build, digest="0" * SHOWN)
     shown_as = replace(
-        submission, job=JOB, token=HIDDEN, secrets=secrets, certificates=certificates, script=script
+        submission,
+        job=JOB,
+        token=HIDDEN,
+        secrets=secrets,
+        certificates=certificates,
+        script=script,
+        build=build,
     )
     objects = JobManifests(shown_as)
     return _HEAD + format_yaml([_add_queue_labels(objects), *objects.owned_objects(UID)])

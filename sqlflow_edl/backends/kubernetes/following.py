@@ -67,7 +67,7 @@ class Following:
         self._outage = Outage(clock)
         self._epochs: dict[tuple[int, int, bool], EpochEnd] = {}
         self._said: set[str] = set()
-        self._waits = Waits(follower.note, clock)
+        self._waits = Waits(follower.note, clock, self._policy.longest_wait)
         self._vain = VainMasters()
         self._over_at: float | None = None  # time at which the job was seen to be over
         self._has_looked = False
@@ -207,8 +207,9 @@ class Following:
             self._follower.note(f"{error.message}; that for {lasts}; retrying, while the job continues")
 
     def _say_why_it_waits(self, job: KubernetesJob, pods: list[Pod], masters: list[Pod]) -> None:
-        """Tell who waits. Raises ClusterError if the first master can never start."""
+        """Tell who waits. Raises ClusterError if the first master can never start, or one has waited for too long."""
         if wishes_of(job.metadata).paused:
+            self._waits.check_limit(masters, "", paused=True)
             self._say(f"the job is paused; `sqlflow resume {self._folder.id}` continues it")
             return
         waits = list(status_text.list_waiting(self._objects, job, pods))
@@ -220,6 +221,10 @@ class Following:
         if not job.spec.suspend and not waits and (why := self._waits.without_pod(masters)):
             waits.append((status_text.MASTER, why))
         self._waits.look(waits)
+        why = status_text.find_reason(waits)
+        if (error := self._waits.check_limit(masters, why, paused=False)) is not None:
+            self._objects.delete()
+            raise error
         for text in status_text.memory_notes(pods):
             self._say(text)
 

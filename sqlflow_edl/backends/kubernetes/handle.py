@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TypeVar
 
@@ -24,7 +26,7 @@ from edl.jobs.job_folder import STARTING, JobFolder, State, Status
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.jobs.snapshot import Row, Snapshot
 from sqlflow_edl.backends.base import Follower, JobDetails, Numbers, UnseenEndError
-from sqlflow_edl.backends.kubernetes import status_text, steering
+from sqlflow_edl.backends.kubernetes import status_text, steering, waiting
 from sqlflow_edl.backends.kubernetes.following import Following
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob, instance_name
 from sqlflow_edl.backends.kubernetes.logs.pods import PodLogs
@@ -133,7 +135,7 @@ class KubernetesJobHandle:
         if job is None:
             return self._settle_absent()
         if not job.is_over:
-            return self._paused_or_running(status, job)
+            return self._end_unattended(job) or self._paused_or_running(status, job)
         end = read_end(self._objects.status())
         if isinstance(end, Failed):
             if end.code == JobCancelledError.code:
@@ -144,6 +146,30 @@ class KubernetesJobHandle:
                 "failed", status_text.failure(job, self._objects.pods(), self.folder.id).message
             )
         return self._record_end("done")
+
+    def _end_unattended(self, job: KubernetesJob) -> Status | None:
+        """Delete the job, and record that, if nobody followed it while its master waited for too long, or its masters
+        ended in vain.
+        """
+        limit = self._objects.deployment.policy.longest_wait
+        may_be_vain = self._objects.deployment.has_master and job.status.failed >= waiting.MOST_VAIN
+        if (limit == math.inf and not may_be_vain) or wishes_of(job.metadata).paused:
+            return None
+        pods = self._objects.pods()
+        masters = [pod for pod in pods if pod.instance is None]
+        error: ClusterError | None = None
+        if may_be_vain:
+            last = waiting.VainMasters().look(masters, lambda: read_snapshot(self._objects.status()))
+            if last is not None:
+                error = status_text.hopeless(self._objects, last, job.status.failed, self.folder.id)
+        since = waiting.waits_since(job, masters)
+        if since is not None and (datetime.now(UTC) - since).total_seconds() >= limit:
+            why = status_text.find_reason(status_text.list_waiting(self._objects, job, pods))
+            error = waiting.long_wait(limit, why)
+        if error is None:
+            return None
+        self._objects.delete()
+        return self._record_end("failed", error.message)
 
     def _settle_absent(self) -> Status:
         """Record the end of a job that is gone from the cluster; `unknown` if nothing shows it. That is asked again."""
@@ -166,9 +192,9 @@ class KubernetesJobHandle:
         pods = self._objects.pods()
         snapshot = read_snapshot(self._objects.status())
         logs = tuple(dict.fromkeys(map(instance_name, pods)))
-        waiting = status_text.list_waiting(self._objects, job, pods) if status.is_alive else ()
+        waits = status_text.list_waiting(self._objects, job, pods) if status.is_alive else ()
         notes = [
-            *(status_text.sentence(name, why) for name, why in waiting),
+            *(status_text.sentence(name, why) for name, why in waits),
             *dict.fromkeys(status_text.memory_notes(pods)),
         ]
         return JobDetails(status, snapshot, instances(snapshot, pods), logs, tuple(notes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from edl.cluster import Instance
 from edl.cluster.kubernetes import memory, pod_state, quantities
@@ -56,6 +56,11 @@ def list_waiting(objects: JobObjects, job: KubernetesJob, pods: list[Pod]) -> It
             yield from (
                 (name, text) for text in _relevant_messages(objects.warnings("Pod", pod.metadata.name))
             )
+
+
+def find_reason(waits: Iterable[tuple[str, str]]) -> str:
+    """Return why the master waits, or the only pod of a program; empty if that is unknown."""
+    return next((why for name, why in waits if name in (MASTER, "master", "program")), "")
 
 
 def sentence(name: str, why: str) -> str:

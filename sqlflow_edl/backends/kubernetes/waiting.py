@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
+from datetime import datetime
 
 from edl.cluster import Instance
 from edl.cluster.kubernetes import pod_state
@@ -10,6 +12,7 @@ from edl.cluster.kubernetes.pods import Pod
 from edl.errors import ClusterError
 from edl.jobs.snapshot import Snapshot
 from sqlflow_edl.backends.kubernetes import status_text
+from sqlflow_edl.backends.kubernetes.job_status import KubernetesJob
 from sqlflow_edl.reports.text import duration
 
 AGAIN_SECS = 60.0  # until a wait is told again
@@ -24,10 +27,13 @@ NO_NEXT_POD = (
 
 
 class Waits:
-    """Waits of one job. `clock` returns seconds."""
+    """Waits of one job. `clock` returns seconds. `limit`: seconds that its master may wait."""
 
-    def __init__(self, tell: Callable[[str], None], clock: Callable[[], float]) -> None:
-        self._tell, self._clock = tell, clock
+    def __init__(
+        self, tell: Callable[[str], None], clock: Callable[[], float], limit: float = math.inf
+    ) -> None:
+        self._tell, self._clock, self._limit = tell, clock, limit
+        self._halted: float | None = None  # time since which no master runs
         self._said: set[str] = set()
         self._since: dict[str, float] = {}  # by name
         self._told: dict[str, float] = {}
@@ -50,6 +56,15 @@ class Waits:
             else:
                 continue
             self._told[name] = now
+
+    def check_limit(self, masters: list[Pod], why: str, *, paused: bool) -> ClusterError | None:
+        """Return an error if the master has waited for too long, else None. why: the reason of the wait."""
+        now = self._clock()
+        if paused or any(pod.status.phase == "Running" and not pod.has_ended for pod in masters):
+            self._halted = None
+            return None
+        self._halted = now if self._halted is None else self._halted
+        return None if now - self._halted < self._limit else long_wait(self._limit, why)
 
     def without_pod(self, masters: list[Pod]) -> str:
         """Return why no pod of a master is there or on its way, once that has lasted; empty if there is one."""
@@ -82,6 +97,31 @@ class Waits:
             hint="name an account of the namespace with kubernetes.service_account; "
             "kubectl get serviceaccounts lists them",
         )
+
+
+def long_wait(limit: float, why: str) -> ClusterError:
+    """Return the error of a wait for the master that has reached its limit."""
+    because = f": {why}" if why else ""
+    return ClusterError(
+        f"the job has waited for its master for {duration(limit)}, and its limit is over{because}",
+        hint="kubernetes.wait_secs, or --wait-limit, lets it wait longer; the job was deleted, and its statement can "
+        "be run again",
+    )
+
+
+def waits_since(job: KubernetesJob, masters: list[Pod]) -> datetime | None:
+    """Return the time since which the master of a job waits, by the dates of its objects; None if none waits."""
+    if any(pod.status.phase == "Running" for pod in masters):
+        return None
+    suspended = job.condition("Suspended")
+    dates = [
+        job.metadata.creation_timestamp,
+        suspended.last_transition_time if suspended is not None else None,
+        *(pod.metadata.creation_timestamp for pod in masters if not pod.has_ended),
+    ]
+    if masters and all(pod.has_ended for pod in masters):  # the Job makes the next one later
+        return None
+    return max((datetime.fromisoformat(date) for date in dates if date), default=None)
 
 
 class VainMasters:

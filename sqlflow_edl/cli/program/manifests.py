@@ -5,6 +5,7 @@ No cluster is contacted and nothing is created. The record of the pinned rows is
 
 from __future__ import annotations
 
+from edl.build import present_build
 from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
 from edl.tls import FILES
@@ -38,6 +39,7 @@ def manifests(compiler: Compiler, statement: Statement, place: Configuration) ->
             namespace=namespace_of(settings),
             files=files,
             token=HIDDEN,
+            build=present_build(),
             secrets=dict.fromkeys(sorted(sources), HIDDEN),
             certificates=dict.fromkeys(FILES, HIDDEN) if encrypts(spec, settings) else {},
         )

@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 from edl import exit_codes
+from edl.build import PROTOCOL, Build, present_build
 from edl.cluster import Instance
 from edl.cluster.local.instance_process import TAKE_OVER
 from edl.entrypoints.pod import read_spec
 from edl.errors import SpecError
-from edl.installation import VERSION
-from edl.jobs.cluster_folder import TESTING, ClusterFolder, RunSpec
+from edl.jobs.cluster_folder import CLIENT, TESTING, ClusterFolder, RunSpec
 from tests.edl.entrypoints.mounted import JOB, mounted
 
 ENTRIES = {"EDL_TESTING_ENTRIES": f"{__name__}:worker,{__name__}:server"}
@@ -51,7 +51,11 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
         server=f"{__name__}:server",
         environment={"MINE": "yes"},
     )
-    files = {"cluster/spec.json": msgspec.json.encode(spec), "cluster/kubernetes.json": b"{}"}
+    files = {
+        "cluster/spec.json": msgspec.json.encode(spec),
+        "cluster/kubernetes.json": b"{}",
+        f"cluster/{CLIENT}": msgspec.json.encode(present_build()),
+    }
     given = mounted(tmp_path, files, {"mysql://u@h/d": "Geheim"})
     return {**os.environ, **ENTRIES, **given, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
@@ -116,17 +120,17 @@ NEWER = b'{"framework": "torch", "client": "9.1.0", "unheard_of": 1}'
 
 
 @pytest.mark.parametrize(
-    ("spec", "job", "made", "wanted"),
+    ("spec", "job", "made"),
     [
-        (NEWER, None, "sqlflow-edl 9.1.0", "9.1.0"),
-        (NEWER, b'{"version": 7}', "sqlflow-edl 9.1.0", "9.1.0"),
-        (b'{"framework": "torch", "client": "0.0.1"}', b"{}", "sqlflow-edl 0.0.1", "0.0.1"),
-        (b'{"client": 7}', None, "another version of sqlflow-edl", "of the client"),
-        (b'{"framework": "torch", "client": ""}', b"{}", "another version of sqlflow-edl", "of the client"),
+        (NEWER, None, "sqlflow-edl 9.1.0, build unknown"),
+        (NEWER, b'{"version": 7}', "sqlflow-edl 9.1.0, build unknown"),
+        (b'{"framework": "torch", "client": "0.1.0"}', b"{}", "sqlflow-edl 0.1.0, build unknown"),
+        (b'{"client": 7}', None, "sqlflow-edl of another version, build unknown"),
+        (b'{"framework": "torch", "client": ""}', b"{}", "sqlflow-edl of another version, build unknown"),
     ],
 )
 def test_a_job_of_another_version_is_an_error_that_names_both(
-    tmp_path: Path, spec: bytes, job: bytes | None, made: str, wanted: str
+    tmp_path: Path, spec: bytes, job: bytes | None, made: str
 ) -> None:
     folder = ClusterFolder(tmp_path)
     for path, content in ((folder.path / "spec.json", spec), (tmp_path / "program" / "job.json", job)):
@@ -135,18 +139,63 @@ def test_a_job_of_another_version_is_an_error_that_names_both(
             path.write_bytes(content)
     with pytest.raises(SpecError) as raised:
         read_spec(folder)
-    text = f"the job was made by {made}, and its image has {VERSION}, which cannot read it: "
+    text = f"the job was made by {made}, and its image has {present_build()}, which cannot read it: "
     assert raised.value.message.startswith(text)
-    assert raised.value.hint == (
-        f"let kubernetes.image name an image of version {wanted}, or install sqlflow-edl=={VERSION} where the job is "
-        "submitted"
+    assert "build the image from the code that is installed where the job is submitted" in raised.value.report
+
+
+OTHER = Build("0.1.0", "c0ffee000000", PROTOCOL)
+
+
+def of_build(
+    folder: Path, build: Build | None, spec: bytes = b'{"framework": "torch", "client": "0.1.0"}'
+) -> ClusterFolder:
+    """The folder of a job that this build made; None made no file of its build."""
+    cluster = ClusterFolder(folder)
+    cluster.path.mkdir()
+    (cluster.path / "spec.json").write_bytes(spec)
+    if build is not None:
+        (cluster.path / CLIENT).write_bytes(msgspec.json.encode(build))
+    return cluster
+
+
+def test_a_job_of_this_build_is_taken_up_without_a_word(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert read_spec(of_build(tmp_path, present_build())).framework == "torch"
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("build", "named"), [(OTHER, "build c0ffee000000"), (None, "build unknown")])
+def test_another_build_of_the_same_protocol_runs_the_job_and_is_told(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], build: Build | None, named: str
+) -> None:
+    assert read_spec(of_build(tmp_path, build)).framework == "torch"
+    said = f"sqlflow-edl 0.1.0, {named}, and its image has {present_build()}, which runs it too"
+    assert said in capfd.readouterr().err
+
+
+def test_a_build_of_another_protocol_refuses_the_job_before_it_reads_it(tmp_path: Path) -> None:
+    later = Build("0.1.0", "c0ffee000000", PROTOCOL + 1)
+    with pytest.raises(SpecError) as raised:
+        read_spec(of_build(tmp_path, later, b"not read"))
+    assert raised.value.message == (
+        f"the job was made by {later}, and its image has {present_build()}, which does not run it: the protocol of "
+        f"jobs is {PROTOCOL + 1} there, {PROTOCOL} here"
     )
+
+
+def test_a_specification_that_another_build_made_and_this_one_cannot_read_names_both(tmp_path: Path) -> None:
+    unknown = b'{"framework": "torch", "unheard_of": 1}'
+    with pytest.raises(SpecError, match=r"c0ffee000000, and its image has .*unheard_of"):
+        read_spec(of_build(tmp_path, OTHER, unknown))
 
 
 def test_a_damaged_job_of_this_version_is_called_damaged(tmp_path: Path) -> None:
     folder = ClusterFolder(tmp_path)
     folder.path.mkdir()
     folder.write_run_spec(RunSpec("torch"))
+    (folder.path / CLIENT).write_bytes(msgspec.json.encode(present_build()))
     (tmp_path / "program").mkdir()
     (tmp_path / "program" / "job.json").write_bytes(b"{")
     with pytest.raises(SpecError, match="not a JobSpec"):

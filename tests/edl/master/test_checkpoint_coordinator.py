@@ -75,6 +75,16 @@ def test_a_setting_in_steps_replaces_the_200th(when: Checkpoints) -> None:
     assert not stage.said(TakeCheckpoint)
 
 
+def test_one_with_something_learned_follows_after_ten_seconds() -> None:
+    stage = opened(Checkpoints(secs=30.0))
+    for seconds, taken in ((8.0, 0), (3.0, 1), (20.0, 0), (11.0, 1)):
+        stage.step += 1
+        stage.talk(seconds)
+        assert len(stage.said(TakeCheckpoint)) == taken
+        if taken:
+            stage.complete()
+
+
 def test_others_follow_by_seconds_when_something_was_done() -> None:
     stage = opened(Checkpoints(secs=30.0))
     stage.talk(100.0)

@@ -93,3 +93,11 @@ def test_the_size_of_a_checkpoint_is_the_size_of_its_files(tmp_path: Path) -> No
         return await asyncio.to_thread(asked, folder.metrics())
 
     assert "\nedl_checkpoint_bytes 1000.0\n" in run(scrape())
+
+
+def test_without_a_port_nothing_is_served(tmp_path: Path) -> None:
+    subject, _ = state_loop()
+    folder = ClusterFolder(tmp_path)
+    server = MetricsServer(subject, None, lambda: Snapshot("", ""), folder, tmp_path / "cuts", None)
+    run(server.serve())
+    assert folder.metrics() == ""

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from edl.cluster import Change, Instance
+from edl.cluster import Change, Instance, NoRoomError
 from edl.jobs.failure import Failed
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.slots import STOP_GRACE
-from edl.master.stopping import PAUSED, Deadline, Stopper
+from edl.master.stopping import PAUSED, Deadline, Stopper, WaitLimit
 from edl.ps.checkpoint.content import Mode
 from edl.ps.messages import TakeCheckpoint
 from edl.tasks.protocol import WorkerGroup
@@ -171,3 +171,54 @@ def test_a_job_without_a_deadline_is_not_stopped() -> None:
     stopper = Stopper(job.leases, job.instances, None)
     Deadline(job.leases, stopper, 0.0, orderly=True).tick(1e9)
     assert not stopper.has_begun
+
+
+def test_a_job_whose_workers_find_no_room_within_the_limit_fails_with_the_reason() -> None:
+    job = Job(2)
+    limit = WaitLimit(job.leases, job.instances, Stopper(job.leases, job.instances, None), 1800.0)
+    job.started(0.0)
+    job.instances.on_refusal(Instance("worker-0", "worker"), NoRoomError("exceeded quota: few"), 0.0)
+    waits = Change(Instance("worker-1", "worker"), "pending", detail="0/3 nodes are available")
+    job.instances.on_change(waits, 0.0)
+    limit.tick(1.0)
+    limit.tick(1800.0)
+    assert not job.leases.is_finished
+    limit.tick(1801.0)
+    assert job.leases.state.failed is not None
+    assert job.leases.state.failed.message == (
+        "the job has waited for 1,800 s, and its limit is over: worker-0 waits: exceeded quota: few; "
+        "worker-1 waits: 0/3 nodes are available"
+    )
+
+
+def test_a_worker_that_runs_ends_the_wait_and_so_does_a_pause() -> None:
+    job = Job(2)
+    stopper = Stopper(job.leases, job.instances, None)
+    limit = WaitLimit(job.leases, job.instances, stopper, 60.0)
+    job.started(0.0)
+    limit.tick(1.0)
+    run(job.instances, "worker-1")  # worker-0 still waits
+    limit.tick(50.0)
+    job.on_end("worker-1", 0, "preempted")
+    limit.tick(100.0)
+    limit.tick(159.0)
+    stopper.begin()
+    limit.tick(170.0)
+    stopper.withdraw()
+    limit.tick(180.0)
+    assert not job.leases.is_finished
+    limit.tick(240.0)
+    assert job.leases.is_finished
+
+
+def test_a_job_waits_for_its_servers_too() -> None:
+    stage = Stage(Mode("sync"))
+    instances = InstanceManager(stage.leases, 1, stage.servers)
+    instances.actions(0.0)
+    run(instances, "worker-0")
+    no_node = "0/3 nodes are available"
+    instances.on_change(Change(Instance("ps-1", "ps"), "pending", detail=no_node), 0.0)
+    assert instances.hindrances == {"ps-0": "", "ps-1": no_node}
+    for name in ("ps-0", "ps-1"):
+        instances.on_change(Change(Instance(name, "ps"), "running"), 0.0)
+    assert instances.hindrances == {}

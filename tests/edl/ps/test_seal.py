@@ -173,6 +173,18 @@ def test_in_sync_no_round_is_committed_after_it(tmp_path: Path) -> None:
         assert (answer.idle, answer.version.step) == (True, 1)
 
 
+def test_a_server_that_is_to_end_leaves_at_once_when_the_master_says_that_others_have_followed() -> None:
+    with training_servers(1, MODEL) as running:
+        running.call(0, msg.Status(), msg.Figures)
+        waiting = threading.Thread(target=running.servers[0].wait_for_another, args=(10 * SECONDS,))
+        waiting.start()
+        while not running.call(0, msg.Status(), msg.Figures)[0].leaving:
+            pass
+        running.call(0, msg.Retire(), msg.Done)
+        waiting.join(SECONDS)
+        assert not waiting.is_alive()
+
+
 def test_a_server_that_is_to_end_says_so_and_goes_on_until_another_follows() -> None:
     with training_servers(1, MODEL) as running:
         ending = running.servers[0]

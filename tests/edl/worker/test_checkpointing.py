@@ -86,6 +86,30 @@ def test_a_checkpoint_is_told_when_its_arrays_are_copied_and_when_it_is_complete
     assert writer.told == [f"begin {name}", f"written {name}"]
 
 
+def test_the_first_comes_after_ten_seconds_and_others_at_the_interval_of_the_setting(tmp_path: Path) -> None:
+    writer = Writer(tmp_path, Checkpoints(secs=30.0))
+    writer.begin()
+    due = []
+    for step in range(1, 80):
+        writer.now = float(step)
+        if writer.checkpointer.is_due(step):
+            due.append(step)
+            writer.take(step)
+    assert due == [10, 40, 70]
+
+
+@pytest.mark.parametrize(("when", "first"), [(Checkpoints(secs=4.0), 4), (Checkpoints(secs=0.0), None)])
+def test_a_shorter_interval_or_none_holds_for_the_first_too(
+    tmp_path: Path, when: Checkpoints, first: int | None
+) -> None:
+    writer = Writer(tmp_path, when)
+    writer.begin()
+    writer.now = 3.0
+    assert not writer.checkpointer.is_due(3)
+    writer.now = 4.0 if first else 1000.0
+    assert writer.checkpointer.is_due(4) is (first is not None)
+
+
 def test_a_step_may_have_several_checkpoints_as_before_a_pause(tmp_path: Path) -> None:
     writer = Writer(tmp_path, Checkpoints())
     for _ in range(3):

@@ -38,6 +38,8 @@ def source(mariadb: Server) -> str:
     [
         (["--namespace", "n"], "--namespace applies to jobs on Kubernetes; add --on kubernetes"),
         (["--set", "image=x"], "--set applies to jobs on Kubernetes"),
+        (["--wait-limit", "9m"], "--wait-limit applies to jobs on Kubernetes"),
+        (["--on", "kubernetes", "--wait-limit", "soon"], "'soon' is not a time"),
         (["--on", "kubernetes", "--quota", "q"], "--quota applies to jobs on this machine"),
         (["--on", "kubernetes:"], "expected kubernetes or kubernetes:PROFILE"),
         (["--on", "mars"], "expected kubernetes or kubernetes:PROFILE"),

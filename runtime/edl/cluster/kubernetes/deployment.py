@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +24,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failed. The memory of a pod grows by `memory_factor` after it ran out of it, up to the quantity `memory_limit`; if
     that is empty, up to four times the initial memory. A node is avoided after `node_failures` instances have failed on
     it, see `edl.cluster.kubernetes.pod_cache`. The API server is waited for as long as `outage_secs`, by default
-    OUTAGE_SECS; earlier versions do not know that field.
+    OUTAGE_SECS. The job may wait for its pods as long as `wait_secs`, by default without a limit. Earlier versions do
+    not know these two fields.
     """
 
     pending_secs: float = 300.0
@@ -32,11 +34,17 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory_limit: str = ""
     node_failures: int = 3
     outage_secs: float | msgspec.UnsetType = msgspec.UNSET
+    wait_secs: float | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def longest_outage(self) -> float:
         """Seconds that an API server without an answer is waited for."""
         return OUTAGE_SECS if self.outage_secs is msgspec.UNSET else self.outage_secs
+
+    @property
+    def longest_wait(self) -> float:
+        """Seconds that the job may wait for its pods; infinite without a limit."""
+        return math.inf if self.wait_secs is msgspec.UNSET else self.wait_secs
 
 
 class Priorities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

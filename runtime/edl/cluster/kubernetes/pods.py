@@ -66,11 +66,12 @@ class ContainerStatus(msgspec.Struct):
     state: ContainerState = msgspec.field(default_factory=ContainerState)
 
 
-class PodCondition(msgspec.Struct):
+class PodCondition(msgspec.Struct, rename="camel"):
     type: str = ""
     status: str = ""
     reason: str | None = None
     message: str | None = None
+    last_transition_time: str | None = None
 
 
 class PodStatus(msgspec.Struct, rename="camel"):

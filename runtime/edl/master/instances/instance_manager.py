@@ -20,6 +20,7 @@ START_SECS = 30.0  # time until the cluster must know a requested instance
 SILENT_LEASES = 3  # lease times of silence after which a given-up process is killed and replaced
 # Least silence after which a server is replaced, otherwise after one lease: all wait for it.
 LEAST_SERVER_SECS = 5.0
+MOST_NAMED = 3  # instances that the error of a wait names
 LONGEST_LOOK = 1.0  # seconds between two looks; during a longer interval this process was suspended
 REGISTER_SECS = 120.0  # time for a running process to register; a worker does before it loads anything
 Kept = Literal["all", "one worker", "servers", "none"]  # instances that a job has while it stops
@@ -184,6 +185,7 @@ class InstanceManager:
             slot.refusals += 1
             if slot.refusals == 1:
                 self._tasks.log(f"{instance.name} waits: {error.message}")
+            slot.change = Change(instance, "pending", detail=error.message)
             slot.not_before = now + min(LONGEST_WAIT, 0.1 * 2 ** min(10, slot.refusals - 1))
             self._wait_for_room(slot)
             return
@@ -224,6 +226,22 @@ class InstanceManager:
     def waiting(self) -> list[str]:
         """Names of the instances that wait for room."""
         return [name for name, slot in self._slots.items() if slot.waits]
+
+    @property
+    def hindrances(self) -> dict[str, str]:
+        """Instances without which the job stands still, with the reason why each does not run, as far as it is known.
+
+        Empty if a worker and all parameter servers run, or the job needs none.
+        """
+        serving = self._homes[: len(self._servers or ())]  # behind them are those that join
+        missing = [name for name in serving if name in self._slots and not self._is_stood_in(name)]
+        if not self.workers:
+            missing += [name for name, slot in self._slots.items() if slot.role == "worker"]
+        changes = {name: slot.change for name in missing if not (slot := self._slots[name]).is_running}
+        return {
+            name: change.detail if change is not None and change.state == "pending" else ""
+            for name, change in list(changes.items())[:MOST_NAMED]
+        }
 
     @property
     def workers(self) -> list[str]:

@@ -2,7 +2,8 @@
 
 A pure state machine. A checkpoint is
 
-    due        by steps or seconds; the first as soon as the servers are open, and after the last one is lost
+    due        by steps or seconds; the first as soon as the servers are open, and after the last one is lost; the
+               second after FIRST_SECS at most
     taken      each server has copied its state, and server 0 has reported the progress of the leases
     written    every shard is on disk, or on its server's replica peer
     complete   its manifest exists and the state store refers to it: the job goes back to it from now on
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from edl.checkpoints import FIRST_SECS
 from edl.jobs.retention import superseded_checkpoints
 from edl.master.state import Checkpoint
 from edl.master.tasks.lease_table import report_of
@@ -75,6 +77,7 @@ class CheckpointCoordinator:
         self._counter = 0
         self._not_before = 0.0
         self._lost = tasks.checkpoint_is_lost  # it was on the disk of the previous master
+        self._is_first = True  # no other than that of the beginning is complete
         self._at: tuple[float, int] | None = None  # second and step of the last checkpoint
         self.requested = False  # one is due as soon as possible
         self.durable = ""  # name of the last one that the state store refers to, as far as this master knows
@@ -119,9 +122,14 @@ class CheckpointCoordinator:
         return bool(
             self.requested
             or (self._every and step - before >= self._every)
-            or (self._when.secs and now - second >= self._when.secs)
+            or (self._secs and now - second >= self._secs)
             or (self._share and step - before >= self._share and now - second >= self._pause)
         )
+
+    @property
+    def _secs(self) -> float:
+        """Seconds until the next checkpoint; less for the first one with something learned."""
+        return min(self._when.secs, FIRST_SECS) if self._is_first else self._when.secs
 
     @property
     def _pause(self) -> float:
@@ -166,6 +174,7 @@ class CheckpointCoordinator:
         if self._taking is not taking or taking.job is None:
             return False
         state = self._tasks.state
+        self._is_first = self._is_first and state.checkpoint is None
         state.checkpoint = Checkpoint(taking.name, taking.job)
         if self.in_memory and not taking.last:  # the loss of a server meanwhile drops the checkpoint
             state.checkpoint.manifest, state.checkpoint.epochs = (

@@ -11,7 +11,7 @@ from edl.checkpoints import DAMAGED, CheckpointStore
 from edl.errors import SQLFlowError
 from edl.master.ps.checkpoint_coordinator import PendingCheckpoint
 from edl.master.ps.ps_manager import Servers
-from edl.master.ps.server_slot import Answer, ServerCall
+from edl.master.ps.server_slot import Answer, Header, ServerCall
 from edl.master.state_loop import StateLoop
 from edl.ps.channel import ServerChannel
 from edl.ps.checkpoint import manifests
@@ -23,6 +23,7 @@ from edl.ps.messages import (
     Done,
     Figures,
     Reopen,
+    Retire,
     Revoke,
     Revoked,
     Status,
@@ -32,12 +33,15 @@ from edl.ps.update_log import UPDATES
 from edl.reachability import Peer
 from edl.rpc.channel import AwayError
 
+RETIRE_SECS = 5.0  # timeout of the last call to a server that was replaced
+
 _ANSWERS: dict[type, type[Answer]] = {
     Arrange: Arranged,
     Status: Figures,
     Revoke: Revoked,
     TakeCheckpoint: CheckpointTaken,
     Reopen: Done,
+    Retire: Done,
 }
 
 
@@ -90,7 +94,7 @@ class PsClient:
             # The epochs and checkpoints that the call names must be durable first.
             if isinstance(call.header, Arrange | TakeCheckpoint):
                 await self._state_loop.write()
-            answer = await self._ask(call)
+            answer = await self._ask(self._channel(call), call.header, call.secs)
         except SQLFlowError as error:
             if isinstance(error, AwayError):
                 self._peer(call).on_failure()
@@ -101,10 +105,10 @@ class PsClient:
         self._state_loop.notify()
         self.tick(self._state_loop.now())
 
-    async def _ask(self, call: ServerCall) -> Answer:
+    async def _ask(self, channel: ServerChannel, header: Header | Retire, secs: float) -> Answer:
         loop = asyncio.get_running_loop()
         done = asyncio.Event()
-        pending = self._channel(call).begin(call.header, (), call.secs)
+        pending = channel.begin(header, (), secs)
 
         def wake() -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
@@ -115,7 +119,7 @@ class PsClient:
             await done.wait()
         finally:
             pending.cancel()
-        return pending.result(_ANSWERS[type(call.header)])[0]
+        return pending.result(_ANSWERS[type(header)])[0]
 
     def _peer(self, call: ServerCall) -> Peer:
         """Return the server of a slot as a peer, at the address of the call."""
@@ -154,10 +158,18 @@ class PsClient:
             await self._state_loop.write()
             self._servers.checkpoints.durable = taking.name
             for home in self._channels.keys() - {*self._state_loop.tasks.state.homes}:
-                self._channels.pop(home).close()
+                self._spawn(self._retire(self._channels.pop(home)))
                 if peer := self._peers.pop(home, None):
                     peer.on_gone()
             await self._remove_others()
+
+    async def _retire(self, channel: ServerChannel) -> None:
+        """Tell a server that it may leave, and close the channel. One that does not hear it leaves later."""
+        try:
+            with contextlib.suppress(SQLFlowError):
+                await self._ask(channel, Retire(), RETIRE_SECS)
+        finally:
+            channel.close()
 
     async def _remove_others(self) -> None:
         """Remove obsolete checkpoints.

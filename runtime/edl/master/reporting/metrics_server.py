@@ -27,7 +27,7 @@ READ_SECS = 5.0  # timeout of the event loop's answer
 
 class MetricsServer:
     """Metrics endpoint of a job. `snapshot` returns the figures, `checkpoints` is their folder, and `port` 0 takes a
-    free port.
+    free port; with None there is no endpoint.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class MetricsServer:
         snapshot: Callable[[], Snapshot],
         folder: ClusterFolder,
         checkpoints: Path,
-        port: int = 0,
+        port: int | None = 0,
     ) -> None:
         self._state_loop = state_loop
         self._servers = servers
@@ -49,6 +49,8 @@ class MetricsServer:
 
     async def serve(self) -> None:
         """Serve on the fixed port, or the previous master's if it is free; write the address to the job folder."""
+        if self._port is None:
+            return
         loop = asyncio.get_running_loop()
 
         def read() -> MetricReading | None:

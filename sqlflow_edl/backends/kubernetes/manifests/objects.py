@@ -14,12 +14,13 @@ from typing import Literal
 import msgspec
 
 from edl import exit_codes
+from edl.build import Build
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.deployment import OUTAGE_SECS, Deployment, Policy, Priorities
 from edl.cluster.kubernetes.output_maps import MAPS
 from edl.data.server_url import parse_server
 from edl.data.url import SERVERS
-from edl.jobs.cluster_folder import SCRIPT_WORKER, WORKER, RunSpec, master_timeout
+from edl.jobs.cluster_folder import CLIENT, SCRIPT_WORKER, WORKER, RunSpec, master_timeout
 from edl.jobs.script_run import FILE as SCRIPT
 from edl.models.pending import FILE as INTENT
 from edl.models.pending import Intent
@@ -40,9 +41,9 @@ LONGEST_STATEMENT = 2000  # characters in an annotation
 class Submission:
     """Job before its submission.
 
-    job: its id. files: of its folder, by path. token: that authenticates its calls. secrets: of its data sources, by
-    the URL without password. certificates: files of `edl.tls` by name, empty if calls are plain. script: record of the
-    script that workers run; its arguments may be secret.
+    job: its id. files: of its folder, by path. token: that authenticates its calls. build: of this client. secrets: of
+    its data sources, by the URL without password. certificates: files of `edl.tls` by name, empty if calls
+    are plain. script: record of the script that workers run; its arguments may be secret.
     """
 
     job: str
@@ -51,6 +52,7 @@ class Submission:
     namespace: str
     files: Mapping[str, bytes]
     token: str
+    build: Build
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     certificates: Mapping[str, str] = field(default_factory=dict, repr=False)
     script: bytes = field(default=b"", repr=False)
@@ -80,7 +82,9 @@ class JobManifests:
             files = {}
         intent = submission.files.get(INTENT)
         self._intent = msgspec.json.decode(intent, type=Intent) if intent else None
-        packed = pack({**submission.files, **files, "cluster/spec.json": msgspec.json.encode(how)})
+        files["cluster/spec.json"] = msgspec.json.encode(how)
+        files[f"cluster/{CLIENT}"] = msgspec.json.encode(submission.build)
+        packed = pack({**submission.files, **files})
         # Number 0 is the deployment's, which names all others.
         self._files = {names.files(self.name, number): part for number, part in enumerate(packed, 1)}
         [deployment] = pack({DEPLOYMENT: b""})
@@ -146,6 +150,7 @@ class JobManifests:
                 settings.text("most_memory"),
                 settings.whole("node_failures"),
                 msgspec.UNSET if (outage := settings.number("outage_secs")) == OUTAGE_SECS else outage,
+                settings.number("wait_secs") or msgspec.UNSET,
             ),
             priorities=Priorities(
                 settings.text("priority_class"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
@@ -31,6 +32,9 @@ from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings
 VOLUME = "/edl/volume"  # mount path of the volume claim
 START_SECS = 120.0  # time for a master to read its state, before it answers its probe
 PROBE_SECS = 5  # interval of probes
+# A master needs a second to write its state. The kubelet gives a hanging one this time too: it ends a pod that does not
+# restart its only container by the grace period of the pod, and ignores that of the probe.
+MASTER_GRACE = 10  # seconds
 OF_DISK = Decimal("0.8")  # share of the master's disk for checkpoints: logs are on it too
 LONGEST_LABEL = 63  # characters of its value
 MODULES = "/opt/models"  # folder in the image for the user's modules
@@ -80,7 +84,7 @@ def manifest(
         ),
         tolerations=_tolerations(role, settings),
         user=settings.whole("run_as_user"),
-        grace_secs=settings.whole("grace_secs"),
+        grace_secs=min(settings.whole("grace_secs"), MASTER_GRACE if role == "master" else math.inf),
         env=_environment(role, identity, settings, encrypted=encrypted),
         resources=resources(settings, spec, role),
         port=names.PORT,

@@ -176,6 +176,10 @@ class SlowJob:
     def run_out_of_memory(self, name: str) -> None:
         self.deployed.double.run_out_of_memory(self.deployed.deployment.namespace, self.pod(name))
 
+    def has_pod(self, name: str) -> bool:
+        """Whether a pod of the instance is there, ended or not."""
+        return any(pod["metadata"]["labels"].get(names.INSTANCE) == name for pod in self.deployed.pods())
+
     def on_node(self, node: str) -> list[str]:
         """Roles of its pods there that have not ended."""
         return [

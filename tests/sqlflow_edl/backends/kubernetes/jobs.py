@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from edl import spec
+from edl.build import Build
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.spec.runnable import RunnableSpec
 from edl.spec.strategy import complete_settings
@@ -18,6 +19,7 @@ from sqlflow_edl.codegen import generate
 JOB = "20261122-130258-027012-9458e4"
 UID = "11111111-2222-3333-4444-555555555555"
 SOURCE = "mysql://reader@db.example/shop"
+BUILD = Build("0.1.0", "0123456789ab", 1)  # one for all commits
 
 
 def job_spec(**changes: Any) -> spec.JobSpec:
@@ -78,7 +80,8 @@ def of_program() -> list[dict[str, Any]]:
         "rows/pinned.json": b'{"file": "", "table": "sqlflow_pinned_1"}',
     }
     settings = read_configuration().settings()
-    made = JobManifests(Submission(JOB, program(), settings, "team", files, "the token", {SOURCE: "pa55"}))
+    secrets = {SOURCE: "pa55"}
+    made = JobManifests(Submission(JOB, program(), settings, "team", files, "the token", BUILD, secrets))
     return [made.job(), *made.owned_objects(UID)]
 
 
@@ -88,9 +91,8 @@ def submission(
     job = job or job_spec()
     files = {f"program/{name}": content for name, content in generate(job).files.items()}
     files["rows/pinned.json"] = b'{"file": "", "table": "sqlflow_pinned_1"}'
-    made = Submission(
-        JOB, job, settings or read_configuration().settings(), "team", files, "the token", {SOURCE: "pa55"}
-    )
+    settings, secrets = settings or read_configuration().settings(), {SOURCE: "pa55"}
+    made = Submission(JOB, job, settings, "team", files, "the token", BUILD, secrets)
     return dataclasses.replace(made, **changes)
 
 

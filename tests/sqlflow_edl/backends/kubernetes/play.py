@@ -47,6 +47,7 @@ class Play:
         image: str = "ours",
         image_secs: float = 120.0,
         outage_secs: float = 3600.0,
+        wait_secs: float | msgspec.UnsetType = msgspec.UNSET,
         queue: str = "",
         memory: str = "",
         account: str = "",
@@ -76,7 +77,7 @@ class Play:
         self._post(
             "configmaps", {"metadata": {"name": names.status(self.name), "ownerReferences": [self.owner]}}
         )
-        policy = Policy(image_secs=image_secs, outage_secs=outage_secs)
+        policy = Policy(image_secs=image_secs, outage_secs=outage_secs, wait_secs=wait_secs)
         write_deployment(
             self.folder.path,
             Deployment(self.name, self.namespace, self.folder.id, {}, {}, uid=self.uid, policy=policy),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from edl.data import Source, connect
 from edl.data.server_url import SECRETS
+from edl.entrypoints import parameter_server
 from edl.jobs.snapshot import Snapshot
 from edl.spec import Checkpoints
 from edl.spec import Cluster as ClusterSpec
@@ -113,6 +115,9 @@ def test_servers_join_and_leave_a_drained_node_and_no_update_is_lost(yard: Yard)
     job.evict("ps-0")
     job.until(lambda now: now.generation == 4 and job.trains(2)(now))
     job.until(lambda now: servers(now) == ["ps-1", "ps-3"])
+    followed = time.monotonic()
+    job.deployed.until(lambda: not job.has_pod("ps-0"))
+    assert time.monotonic() - followed < parameter_server.SILENCE / 2
     job.hurry()
     outcome = job.outcome()
     assert (outcome.rows, outcome.steps, outcome.lost_updates) == (MORE, MORE // BATCH, 0)

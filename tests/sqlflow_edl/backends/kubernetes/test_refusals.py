@@ -12,12 +12,16 @@ import msgspec
 import pytest
 import yaml
 
+from edl.build import PROTOCOL, Build, present_build
+from sqlflow_edl.backends.kubernetes import apply
 from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.main import main
 from tests.sqlflow_edl.backends.kubernetes.place import Place, until
 from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
     QUICK,
     TRAIN,
     brief,
+    last_job,
     nothing_left,
     place,
     points,
@@ -45,6 +49,29 @@ def test_an_image_that_does_not_exist(points: Place, capsys: pytest.CaptureFixtu
     nothing_left(points)
 
 
+def test_an_image_whose_build_does_not_run_jobs_of_this_one(
+    points: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Build("0.1.0", "c0ffee000000", PROTOCOL + 1)
+    monkeypatch.setattr(apply, "present_build", lambda: client)
+    said = refused(points, capsys, QUICK, "--set", "ttl_secs=1")
+    assert f"error: the job was made by {client}, and its image has {present_build()}, which does not" in said
+    assert "build the image from the code that is installed where the job is submitted" in said
+    nothing_left(points)
+
+
+@pytest.mark.soak
+def test_an_image_of_another_build_that_runs_jobs_of_this_one(
+    points: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = Build("0.1.0", "c0ffee000000", PROTOCOL)
+    monkeypatch.setattr(apply, "present_build", lambda: client)
+    assert main(["run", "-e", QUICK, *brief(points)]) == exit_codes.OK
+    said = capsys.readouterr().err
+    assert f"note: master: the job was made by {client}, and its image has {present_build()}" in said
+    nothing_left(points)
+
+
 @pytest.mark.soak
 def test_a_request_that_no_node_can_meet(points: Place) -> None:
     with sqlflow(
@@ -63,6 +90,21 @@ def test_workers_that_no_node_can_meet(points: Place) -> None:
         said.until("note: worker-")
         assert "Insufficient cpu" in said.lines[-1]
         assert said.interrupt() == exit_codes.INTERRUPTED
+    nothing_left(points)
+
+
+@pytest.mark.soak
+def test_a_detached_job_whose_workers_no_node_can_meet_within_its_limit(
+    points: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--set", "worker_cpu=1000", "--set", "worker_cpu_limit=none", "--wait-limit", "3s", "--detach"]
+    text = TRAIN.format(epochs=1, how="num_workers = 2")
+    assert main(["run", "-e", text, *brief(points), *options]) == exit_codes.OK
+    capsys.readouterr()
+    assert main(["attach", last_job().id]) == exit_codes.FAILED
+    said = capsys.readouterr().err
+    assert "error: the job has waited for 3 s, and its limit is over: worker-0 waits: " in said
+    assert "Insufficient cpu" in said
     nothing_left(points)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+import msgspec
 import pytest
 
+from edl.cluster.kubernetes.pods import Pod
 from edl.errors import ClusterError
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import Snapshot
@@ -87,6 +89,47 @@ def test_a_service_account_that_does_not_exist_ends_the_job_after_a_while(
     assert "kubernetes.service_account" in (raised.value.hint or "")
 
 
+def test_a_master_that_finds_no_room_within_the_limit_ends_the_job_with_the_reason(
+    play: Play, told: Told
+) -> None:
+    play.start(memory="900Gi", wait_secs=2.0)
+    with pytest.raises(ClusterError, match="the job has waited for its master for ") as raised:
+        play.handle.follow(told)
+    assert "Insufficient memory" in raised.value.message
+    assert play.folder.status().state == "failed"
+    wait_until(lambda: play.pods() == [])
+
+
+def test_the_limit_of_a_wait_counts_without_a_client_too_and_the_next_look_ends_the_job(play: Play) -> None:
+    play.start(memory="900Gi", wait_secs=2.0)
+    wait_until(lambda: play.handle.details().status.state == "failed")
+    assert "the job has waited for its master for 2.00 s" in play.folder.status().error
+    wait_until(lambda: play.pods() == [])
+
+
+def test_a_job_in_a_queue_counts_its_wait_from_its_suspension(play: Play) -> None:
+    play.start(suspend=True, queue="team", wait_secs=1.0)
+    wait_until(lambda: play.handle.details().status.state == "failed")
+    assert play.folder.status().error.endswith(": waits in queue team")
+
+
+def test_a_master_that_runs_is_not_waited_for(play: Play) -> None:
+    play.start(wait_secs=0.5)
+    wait_until(lambda: any(pod["status"]["phase"] == "Running" for pod in play.pods()))
+    clock = Hours()
+    waits = Waits(lambda text: None, clock, 0.5)
+    masters = msgspec.convert(play.pods(), list[Pod])
+    for clock.now in (0.0, 100.0):
+        assert waits.check_limit(masters, "", paused=False) is None
+    assert waits.check_limit([], "", paused=False) is None
+    clock.now = 101.0
+    assert waits.check_limit([], "", paused=True) is None
+    assert waits.check_limit([], "", paused=False) is None
+    clock.now = 102.0
+    assert waits.check_limit([], ROOM, paused=False) is not None
+    assert play.handle.details().status.state == "running"
+
+
 def test_three_masters_that_fail_without_progress_end_the_job_with_the_reason(play: Play, told: Told) -> None:
     play.start(retries=20)
     play.says(*["error: there is no room", "exit 1"] * 3)
@@ -96,6 +139,16 @@ def test_three_masters_that_fail_without_progress_end_the_job_with_the_reason(pl
         play.handle.follow(told)
     assert raised.value.message.endswith(": there is no room")
     assert play.folder.status().state == "failed"
+
+
+def test_masters_that_fail_without_progress_end_a_job_that_nobody_follows_at_the_next_look(
+    play: Play,
+) -> None:
+    play.start(retries=20)
+    play.says(*["error: there is no room", "exit 1"] * 3)
+    wait_until(lambda: play.handle.details().status.state == "failed")
+    assert "masters in a row ended without progress" in play.folder.status().error
+    assert play.folder.status().error.endswith(": there is no room")
 
 
 @pytest.mark.soak
