@@ -186,14 +186,14 @@ def _called(definition: ast.FunctionDef) -> list[ast.expr]:
     called: list[ast.expr] = []
 
     class _Calls(ast.NodeVisitor):
-        def visit_Call(self, node: ast.Call) -> None:
+        def visit_Call(self, node: ast.Call) -> None:  # noqa: N802 - of ast
             self.generic_visit(node)
             called.append(node.func)
 
-        def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:  # noqa: N802 - of ast
+        def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
             return
 
-        def visit_Raise(self, node: ast.Raise) -> None:  # noqa: N802 - of ast
+        def visit_Raise(self, node: ast.Raise) -> None:
             return
 
     for statement in definition.body:
