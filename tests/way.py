@@ -186,7 +186,7 @@ def _called(definition: ast.FunctionDef) -> list[ast.expr]:
     called: list[ast.expr] = []
 
     class _Calls(ast.NodeVisitor):
-        def visit_Call(self, node: ast.Call) -> None:  # noqa: N802 - of ast
+        def visit_Call(self, node: ast.Call) -> None:
             self.generic_visit(node)
             called.append(node.func)
 
