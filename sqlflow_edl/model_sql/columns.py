@@ -207,8 +207,8 @@ class Columns:
         floor = self.target.form("floor", value) or exp.Floor(this=value.copy())
         is_whole = exp.EQ(this=value.copy(), expression=floor)
         number_value = exp.cast(value.copy(), exp.DataType.Type.BIGINT)
-        known = exp.and_(inside, is_whole)
-        return case([*_missing(category, value), (known, number_value)], whole(category.unseen_id))
+        is_id = exp.and_(inside, is_whole)
+        return case([*_missing(category, value), (is_id, number_value)], whole(category.unseen_id))
 
     def _date_part(self, category: DatePart) -> Expression:
         value, first = self.part(category.column, category.part), _FIRST[category.part]
@@ -233,18 +233,18 @@ class Columns:
         if types.is_integer(kind) or (isinstance(category.values[0], int) and _is_number(kind)):
             levels = [(_as_integer(value), place) for value, place in places.items()]
             branches = [(whole(value), whole(place)) for value, place in levels if value is not None]
-            known = case(branches, unseen, self.raw(name)) if branches else unseen
+            place_or_unseen = case(branches, unseen, self.raw(name)) if branches else unseen
             value = self.number(name) if _is_number(kind) else self.raw(name)
-            return case(of_null, known) if (of_null := _missing(category, value)) else known
+            return _with_null(category, value, place_or_unseen)
         if not isinstance(category.values[0], str) or not (
             types.is_string(kind) or types.is_large_string(kind)
         ):
             raise unsupported_column_error(category, [name], f"of type {kind} has no form in SQL")
         text = self.target.form("text", self.raw(name)) or self.raw(name)
-        known = case(
+        place_or_unseen = case(
             [(exp.Literal.string(str(value)), whole(place)) for value, place in places.items()], unseen, text
         )
-        return case(of_null, known) if (of_null := _missing(category, self.raw(name))) else known
+        return _with_null(category, self.raw(name), place_or_unseen)
 
     def _hash_bucket(self, category: HashBucket) -> Expression:
         name = _of_table(category)
@@ -298,6 +298,12 @@ def _bucket_of(
 def _missing(category: Category, column: exp.Column) -> list[tuple[Expression, Expression]]:
     """Return the branch of NULL, or none if unseen values count as NULL."""
     return [(is_null(column), whole(category.size))] if category.unseen else []
+
+
+def _with_null(category: Category, column: exp.Column, expression: Expression) -> Expression:
+    """Return the id of NULL, or the expression of other values."""
+    branches = _missing(category, column)
+    return case(branches, expression) if branches else expression
 
 
 def _is_known(column: Expression) -> Expression:

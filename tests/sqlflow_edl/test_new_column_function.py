@@ -98,7 +98,10 @@ def test_its_values_are_computed_and_checked() -> None:
 
 def test_its_program_plan_and_signature_need_no_rows_of_tables() -> None:
     job = msgspec.structs.replace(SPEC, inputs={"features": (FEATURE,)})
-    assert line(codegen_features.features(job, {})) == 'fc.Features(fc.softsign("amount", mean=2.0, std=4.0))'
+    assert (
+        line(codegen_features.features(job.inputs, {}))
+        == 'fc.Features(fc.softsign("amount", mean=2.0, std=4.0))'
+    )
     assert text.feature(FEATURE) == "softsign, mean 2, std 4"
     assert signature(FEATURE) == "softsign(amount)"
 

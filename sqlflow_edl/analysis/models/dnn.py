@@ -42,6 +42,9 @@ _REGRESSION_DEFAULTS = {**_DEFAULTS, "model.dropout": 0.0}
 # Of many columns, most of which are 0 nearly everywhere, some fit noise. Chosen on the table grants of 1,500 columns.
 _WIDE: Mapping[str, Setting] = {"optimizer.weight_decay": 0.2}
 _WIDE_CLASSES = {**_WIDE, "model.dropout": 0.3}
+# On twelve tables of 105 to 30,000 rows the loss was at most 0.07 above that of the exact solution; with the rate of
+# other networks, the weights were far from it after the last epoch.
+_LINEAR_DEFAULTS: Mapping[str, Setting] = {"optimizer.learning_rate": 0.01}
 _LENGTH = Length(3000, (8, 40), 10, ((1_000, 32), (10_000, 64), (100_000, 256)))
 
 _DEEP = Architecture("deep", one_input(deep_feature), size=lambda job: deep_size(job, job.features))
@@ -76,6 +79,13 @@ MODELS = (
         (CLASSES,),
         task="classification",
         architecture=_LINEAR,
+        defaults=_LINEAR_DEFAULTS,
     ),
-    Model("LinearRegressor", "A linear model with one output.", task="regression", architecture=_LINEAR),
+    Model(
+        "LinearRegressor",
+        "A linear model with one output.",
+        task="regression",
+        architecture=_LINEAR,
+        defaults=_LINEAR_DEFAULTS,
+    ),
 )

@@ -148,6 +148,7 @@ def grown(
         metrics="{}",
     )
     imports = (
+        "from msgspec import UNSET\n"
         "from edl.spec import Bucket, CategoryId, Codes, DatePart, HashBucket, LogCount, Raw, Vocabulary\n"
     )
     text = imports + text.replace("seed=0)", f"seed=0{more})")
