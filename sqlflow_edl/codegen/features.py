@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 
@@ -30,13 +31,19 @@ def _columns(features: tuple[Feature, ...], prefix: str, stored: dict[str, bytes
     return forecasts.lags(features) or CallExpression("fc.Features", tuple(calls))
 
 
+@functools.cache
+def _fields(kind: type[Feature | Category]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Return the fields of a kind of column. msgspec evaluates their annotations each time."""
+    return msgspec.structs.fields(kind)
+
+
 def _call(column: Feature | Category, name: str, stored: dict[str, bytes]) -> Expression:
     """Return the call of the constructor in `edl.features`, without arguments that have their default.
 
     name: of the file of a list that is too long for the page.
     """
     arguments: list[Expression | tuple[str, Expression]] = []
-    for field in msgspec.structs.fields(column):
+    for field in _fields(type(column)):
         value = getattr(column, field.name)
         if field.name == column.made_of:
             arguments += _parts(column, name, stored)

@@ -27,7 +27,7 @@ from edl.jobs.job_folder import JobFolder
 from edl.models.fitting import write_fitting
 from edl.sources.pinning_cost import RowMeter
 from edl.spec.computed import functions
-from sqlflow_edl.analysis import expressions, forecasts, labels, without_rows
+from sqlflow_edl.analysis import expressions, labels, without_rows
 from sqlflow_edl.analysis.checks.data import DataChecks
 from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.computed import fix_statistics, is_fixed, state_of
@@ -35,7 +35,6 @@ from sqlflow_edl.analysis.columns.decisions import record_fitting, summaries
 from sqlflow_edl.analysis.columns.derive import list_readings
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.rows import increments, splits, validation
-from sqlflow_edl.analysis.rows.bad_rows import BadRows
 from sqlflow_edl.analysis.rows.row_filter import RowFilter
 from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
 from sqlflow_edl.analysis.statistics.encoding_statistics import with_statistics
@@ -88,7 +87,7 @@ def _fit(
     observer.doing("fitting the features")
     reader, held_out = data.open_reader(pinned, job.rows), pinned.validation
     if isinstance(plan, TrainingPlan) and plan.forecast:
-        plan, reader = forecasts.examples(plan, reader.read(0, pinned.rows))
+        plan, reader = plan.fit_series(reader.read(0, pinned.rows))
         held_out = reader.rows - reader.training
     rows = _rows(plan, reader.rows, held_out, checks, pinned.digest)
     if rows.validation and not plan.held_out.query:
@@ -132,7 +131,7 @@ def look(source: data.Source, plan: AnyPlan, *, only_schema: bool = False) -> Pl
 
         held_out = None
         if isinstance(plan, TrainingPlan) and plan.forecast:
-            plan, examples = forecasts.examples(plan, read())
+            plan, examples = plan.fit_series(read())
             held_out = examples.rows - examples.training
             rows: Callable[[], Iterable[pa.RecordBatch]] = partial(examples.read, 0, examples.rows)
         else:
@@ -142,7 +141,7 @@ def look(source: data.Source, plan: AnyPlan, *, only_schema: bool = False) -> Pl
     label = statistics.get(plan.label) or max(
         statistics.values(), key=lambda column_statistics: column_statistics.rows, default=ColumnStatistics()
     )
-    counts = {label: statistics[label].counts for label in _labels(plan)}
+    counts = {label: statistics[label].counts for label in plan.all_labels}
     classes = {
         label: value_counts.classes if value_counts else None for label, value_counts in counts.items()
     }
@@ -167,7 +166,7 @@ def _fit_plan(
     classes: of all rows, by label.
     """
     label_classes = classes.get(plan.label)
-    disorders = checks.disorders(plan.whole_numbers, classes=labels.has_classes(plan, label_classes))
+    disorders = checks.disorders(plan.whole_numbers, classes=plan.has_classes(label_classes))
     with_disorder = {name: replace(statistics[name], disorder=value) for name, value in disorders.items()}
     statistics = {**statistics, **with_disorder}
     fitted = plan.fit(statistics, rows, label_classes)
@@ -270,7 +269,7 @@ def _hold_out(plan: AnyPlan, checks: DataChecks, read: Callable[[str], Iterable[
     if plan.held_out.query:
         with plan.held_out.locate_errors():
             names = [field.name for field in plan.validation.schema] if plan.validation is not None else []
-            rows = RowFilter(BadRows.of(plan).conditions, _fitting_columns(plan, names))
+            rows = RowFilter(plan.bad_rows.conditions, _fitting_columns(plan, names))
             checks.hold_out(read(rows.of(plan.held_out.query)))
 
 
@@ -294,7 +293,7 @@ def _pin(
     times = splits.Times(plan.splitting.time) if plan.splitting.time else None
     if times is not None:
         deque(times.watch(reader.read(0, pinned.rows, [plan.splitting.time])), maxlen=0)
-    classes = {name: distinct_values(reader.read(0, pinned.rows, [name]), name) for name in _labels(plan)}
+    classes = {name: distinct_values(reader.read(0, pinned.rows, [name]), name) for name in plan.all_labels}
     try:
         settled = _settle_split(plan, times, classes)
     except SQLFlowError:
@@ -322,17 +321,12 @@ def _pin_rows(source: data.Source, plan: AnyPlan, job: JobFolder, split: spec.Sp
         return pin(trained_on.of(plan.statement.select))
 
 
-def _labels(plan: AnyPlan) -> Iterable[str]:
-    return filter(None, (plan.label, *plan.more_labels))
-
-
 def _row_filter(plan: AnyPlan, names: Sequence[str] = ()) -> RowFilter:
     """Return the filter of the rows of the query that are trained on.
 
     names: columns of the query, of which those without unfit values are read.
     """
-    conditions = (*increments.conditions(plan), *BadRows.of(plan).conditions, *filter(None, [plan.sample]))
-    return RowFilter(conditions, _fitting_columns(plan, names))
+    return RowFilter(plan.conditions, _fitting_columns(plan, names))
 
 
 def _fitting_columns(plan: AnyPlan, names: Sequence[str]) -> tuple[str, ...]:
@@ -352,13 +346,15 @@ def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:
     Raises SemanticError if none is left.
     """
     select, span = plan.statement.select, plan.statement.select_span
-    if plan.query.increment:
+    if increment := plan.query.increment:
         with shift_spans(span):
-            last = source.stream(increments.greatest_query(plan)).read_all()["last"][0].as_py()
-        plan = increments.bound_rows(plan, last)
-        plan.notes.extend(increments.increment_notes(plan.query.increment))
-        select = RowFilter(tuple(increments.conditions(plan))).of(select)
-    bad = BadRows.of(plan)
+            greatest = increments.greatest_query(increment, plan.schema, select)
+            last = source.stream(greatest).read_all()["last"][0].as_py()
+        increment = increments.bound_rows(increment, last, plan.settings.span(increments.INCREMENTAL))
+        plan = replace(plan, query=msgspec.structs.replace(plan.query, increment=increment))
+        plan.notes.append(increments.increment_note(increment))
+        select = RowFilter(tuple(increments.conditions(increment, plan.schema))).of(select)
+    bad = plan.bad_rows
     if bad.columns:
         with shift_spans(span):
             counts = source.stream(bad.among(select)).read_all()
@@ -372,7 +368,7 @@ def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:
 
 def _settle_split(plan: AnyPlan, times: splits.Times | None, classes: Mapping[str, labels.Values]) -> AnyPlan:
     """Return the plan with the split that suits the rows and the classes of all labels but the first."""
-    is_class = labels.has_classes(plan, classes.get(plan.label))
+    is_class = plan.has_classes(classes.get(plan.label))
     splitting = plan.splitting.settle(times, plan.label, is_class)
     return replace(plan, splitting=splitting, more_classes={name: classes[name] for name in plan.more_labels})
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from edl.cluster.kubernetes import quantities
 from edl.spec.calibration import THRESHOLD_METRICS
-from edl.spec.job import Parameter
+from edl.spec.job import Device, Parameter
 from edl.spec.priorities import priority
 from sqlflow_edl.syntax import ast
 
@@ -192,6 +192,11 @@ def _word(value: Setting) -> str:
 
 def _accept_any(value: Setting) -> Setting:
     return value
+
+
+def read_device(setting: Setting) -> Device:
+    """Return the device by a value of the attribute, None for the default."""
+    return "cuda" if setting == "gpu" else setting or "auto"  # type: ignore[return-value]  # of the choices
 
 
 _SCALARS = {
