@@ -28,6 +28,11 @@ class Proxy:
         for each in (self._listener, *self._open):
             _end(each)
 
+    def reopen(self) -> None:
+        """Accept connections again, on the same port."""
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self._accept, daemon=True).start()
+
     def _accept(self) -> None:
         with contextlib.suppress(OSError):  # until it is closed
             while True:

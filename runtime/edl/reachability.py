@@ -24,6 +24,9 @@ from edl.logs import log
 LIMIT = 30.0  # seconds until a peer that cannot be reached is reported
 VARIABLE = "EDL_UNREACHABLE_SECS"  # variable with another number of seconds
 POD_VARIABLE = "EDL_MASTER"  # set in pods only
+SOURCE = "the data source"  # name of that peer
+OUTAGE_SECS = 3600.0  # that pods wait for a data source, and for the API server
+OUTAGE_VARIABLE = "EDL_OUTAGE_SECS"  # variable of pods with another number
 REPEAT_SECS = 300.0  # between two reports of the same reason
 PROBE_SECS = 3.0  # for a connection, and for an answer
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"  # with empty SETTINGS
@@ -43,6 +46,15 @@ def limit(environment: Mapping[str, str] = os.environ) -> float:
             f"{VARIABLE} is {text!r}, not a number of seconds", hint=f"leave it out for {LIMIT:g}"
         )
     return seconds
+
+
+def outage_secs(environment: Mapping[str, str] = os.environ) -> float:
+    """Return the seconds that this process waits for a data source that it has reached before; 0 outside of pods, where
+    the job can be resumed.
+    """
+    if not environment.get(POD_VARIABLE):
+        return 0.0
+    return float(environment.get(OUTAGE_VARIABLE) or OUTAGE_SECS)  # a client has checked it
 
 
 def advice(environment: Mapping[str, str] = os.environ) -> str:

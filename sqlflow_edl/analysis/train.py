@@ -213,7 +213,12 @@ class TrainingPlan(RowPlan):
             inputs=inputs,
             label=label,
             optimizer=self.settings.own_function("optimizer")
-            or steps.optimizer(optimizer, self.settings.resolved, self.settings.framework),
+            or steps.optimizer(
+                optimizer,
+                self.settings.resolved,
+                self.settings.framework,
+                is_forest=self.settings.choice.is_forest,
+            ),
             loss=loss,
             metrics=metrics,
             schedule=steps.schedule(self.settings.schedule, self.settings.resolved, training, rows.training),
@@ -442,7 +447,12 @@ class FittedTraining:
             job,
             model=spec.Component(self.model.name, parameters),
             optimizer=settings.own_function("optimizer")
-            or steps.optimizer(self.optimizer, settings.resolved, settings.framework),
+            or steps.optimizer(
+                self.optimizer,
+                settings.resolved,
+                settings.framework,
+                is_forest=settings.choice.is_forest,
+            ),
             schedule=steps.schedule(settings.schedule, settings.resolved, training, rows.training),
             training=training,
         )
@@ -461,6 +471,8 @@ def model_parameters(
     """
     choice, resolved = settings.choice, settings.resolved
     values = dict(choice.params)
+    if choice.is_forest:
+        values["num_parallel_tree"] = settings.get(trees.LENGTH.name) or trees.TREES_OF_FOREST
     for row in model.params:
         prefix, _, name = row.name.partition(".")
         value = resolved[row.name].value if row.name in resolved else row.default

@@ -142,6 +142,10 @@ def _resolve_settings(
     framework = parent.spec.framework if parent else _framework(choice, resolved, loss, errors)
     if choice.is_trees:
         trees.check(resolved, framework, errors)
+    if choice.is_forest and statement.model:
+        notes.append(
+            f"{statement.model} is one round of XGBoost with many trees, each from a sample of the rows"
+        )
     if parent:
         warm_start.check_parameters(parent, resolved, errors)
     if choice.own and statement.model:

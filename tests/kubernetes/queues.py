@@ -36,6 +36,31 @@ class Queues:
             self._quotas[namespace, queue] = {name: quantities.value(each) for name, each in amounts.items()}
             self._registry.store.changed.notify_all()
 
+    def pending(self, namespace: str, queue: str) -> Object:
+        """What the visibility API shows: the workloads that wait, in their order, each owned by its Job or pod."""
+        store = self._registry.store
+        with store.changed:
+            keys = [key for key in self._waiting if key.namespace == namespace]
+            found = [(key, one) for key in keys if (one := store.get(key)) and _queue(one) == queue]
+        items = [
+            {
+                "metadata": {
+                    "name": f"{key.kind.name.lower()}-{key.name}",
+                    "namespace": namespace,
+                    "ownerReferences": [
+                        {"kind": key.kind.name, "name": key.name, "uid": one["metadata"]["uid"]}
+                    ],
+                },
+                "priority": 0,
+                "localQueueName": queue,
+                "positionInClusterQueue": number,
+                "positionInLocalQueue": number,
+            }
+            for number, (key, one) in enumerate(found)
+        ]
+        version = "visibility.kueue.x-k8s.io/v1beta1"
+        return {"kind": "PendingWorkloadsSummary", "apiVersion": version, "metadata": {}, "items": items}
+
     def step(self, _now: float) -> float:
         store = self._registry.store
         changes, self._seen = store.since(self._seen), store.revision

@@ -221,6 +221,39 @@ def test_models_have_their_names_in_other_systems(
     assert found.model.params == params
 
 
+@pytest.mark.parametrize(
+    ("name", "more", "trees", "depth"),
+    [
+        ("RandomForestClassifier", "", 100, 15),
+        ("RANDOM_FOREST_CLASSIFIER", "WITH n_estimators = 30, model.max_depth = 4", 30, 4),
+        ("randomforests", "WITH model.num_parallel_tree = 7", 7, 15),
+        ("xgboost.XGBRFClassifier", "", 100, None),
+    ],
+)
+def test_a_random_forest_is_one_round_of_many_trees(
+    session: Session, name: str, more: str, trees: int, depth: int | None
+) -> None:
+    [only] = session.compile(f"SELECT age, team FROM people TO TRAIN {name} {more} LABEL team INTO m")
+    found = only.spec
+    assert (found.model.name, found.framework) == ("BoostedTreesClassifier", "xgboost")
+    assert found.model.params.get("max_depth") == depth
+    assert found.model.params["num_parallel_tree"] == trees
+    assert found.model.params["subsample"] == found.model.params["colsample_bynode"] == 0.8
+    assert (found.training.epochs, found.training.early_stopping) == (1, 0)
+    assert found.optimizer.params == {"learning_rate": 1.0}
+    assert any("is one round of XGBoost" in note for note in only.notes)
+
+
+def test_a_random_forest_of_bigquery_is_trained_and_predicts(session: Session) -> None:
+    *_, predicted, query = session.run(
+        "CREATE MODEL forest OPTIONS(model_type = 'RANDOM_FOREST_CLASSIFIER', input_label_cols = ['team'], "
+        "num_parallel_tree = 5, max_tree_depth = 3) AS SELECT age, income, team FROM people; "
+        "SELECT * FROM PREDICT(forest, (SELECT age, income FROM people)); SHOW TRAIN forest"
+    )
+    assert len(set(predicted.to_arrow()["team"].to_pylist())) > 1
+    assert "num_parallel_tree = 5" in str(query.to_arrow().to_pylist())
+
+
 def test_attributes_have_their_names_in_other_systems(session: Session) -> None:
     found = compiled(
         session,

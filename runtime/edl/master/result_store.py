@@ -53,7 +53,7 @@ class SourceResultStore:
         target = self._intent.name
         if self._intent.kind == "train" or not target:
             return outcome
-        rows = insisting(lambda _: self._commit_parts(target, outcome.tasks), pause=self._pause)
+        rows = insisting(lambda _: self._commit_parts(target, outcome.tasks), keeps=True, pause=self._pause)
         return msgspec.structs.replace(outcome, stored=f"{target}: {rows:,} row{'' if rows == 1 else 's'}")
 
     def _commit_parts(self, target: str, tasks: int) -> int:

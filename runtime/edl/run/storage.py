@@ -103,7 +103,8 @@ class InSource:
         record = msgspec.structs.replace(self._intent.record, metrics=outcome.figures)
         current = self._intent.activates(outcome.figures)
         version = insisting(
-            lambda _: self._registry.save(name, archive, record, once=self._job.id, current=current)
+            lambda _: self._registry.save(name, archive, record, once=self._job.id, current=current),
+            keeps=True,
         )
         archive.unlink()
         return msgspec.structs.replace(outcome, archive="", stored=f"{name}@{version}")

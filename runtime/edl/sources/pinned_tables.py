@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -21,14 +22,16 @@ import numpy as np
 import pyarrow as pa
 
 from edl.data.arrow_types import BATCH_ROWS
+from edl.data.retry import reached
 from edl.data.source import PinnedTable, Source
 from edl.errors import SourceError, did_you_mean
 from edl.jobs.job_folder import state_id
+from edl.reachability import SOURCE, Peer, outage_secs
 
 PREFIX = "sqlflow_edl_rows_"
 PLACE = "place"  # column of a row's place in the pinned order
 KEPT_DAYS = 30  # for a table of an unknown owner
-RETRY_SECS = 60.0  # of an outage while rows are read
+RETRY_SECS = 60.0  # of an outage while rows are read, at least
 
 _MARK = "rows of a job of sqlflow-edl, "
 _COMMENT = re.compile(
@@ -99,23 +102,26 @@ class TableReader(ABC, Generic[C]):
 
     def _batches(self, start: int, end: int, names: list[str]) -> Iterator[pa.RecordBatch]:
         waited = Patience()
-        while start < end:
-            connection = None
-            try:
-                connection = self._connection()
-                for batch in self._fetch(connection, start, end, names):
-                    start += batch.num_rows
-                    waited.forget()
-                    yield batch
-                if start < end:
-                    raise SourceError(f"{end - start:,} pinned rows are gone from {self._table.name}")
-                self._give_back(connection)
+        try:
+            while start < end:
                 connection = None
-            except LostTableError as error:
-                waited.wait(error)
-            finally:
-                if connection is not None:  # lost, or stopped during a result
-                    connection.end()
+                try:
+                    connection = self._connection()
+                    for batch in self._fetch(connection, start, end, names):
+                        start += batch.num_rows
+                        waited.forget()
+                        yield batch
+                    if start < end:
+                        raise SourceError(f"{end - start:,} pinned rows are gone from {self._table.name}")
+                    self._give_back(connection)
+                    connection = None
+                except LostTableError as error:
+                    waited.wait(error)
+                finally:
+                    if connection is not None:  # lost, or stopped during a result
+                        connection.end()
+        finally:
+            waited.close()
 
     def _connection(self) -> C:
         with self._lock:
@@ -129,7 +135,7 @@ class TableReader(ABC, Generic[C]):
 
 
 class Patience:
-    """Backoff for a server that cannot be reached."""
+    """Backoff for a server that cannot be reached. It is reported after a while, see `edl.reachability`."""
 
     def __init__(
         self, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
@@ -137,15 +143,23 @@ class Patience:
         self._now, self._sleep = now, sleep
         self._since: float | None = None
         self._pause = 0.0
+        self._server = Peer(SOURCE, "")
 
     def forget(self) -> None:
         self._since, self._pause = None, 0.0
+        self._server.on_answer()
+        reached.set()
+
+    def close(self) -> None:
+        """End the report, if there is one: nothing is read any more."""
+        self._server.on_gone()
 
     def wait(self, error: SourceError) -> None:
         """Sleep, or raise the error if the server has been unreachable for too long."""
         now = self._now()
         self._since = now if self._since is None else self._since
-        if now - self._since > RETRY_SECS:
+        self._server.on_failure(partial(str, error.message))
+        if now - self._since > max(RETRY_SECS, outage_secs() if reached.is_set() else 0.0):
             raise error
         self._sleep(self._pause)
         self._pause = min(2.0, self._pause * 2 + 0.05)

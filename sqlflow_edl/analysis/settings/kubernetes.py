@@ -181,7 +181,8 @@ KUBERNETES = (
     AttributeRow(
         f"{PLACE}outage_secs",
         "number",
-        "Seconds that the master, and the client that follows it, wait for an API server that does not answer.",
+        "Seconds that the master, and the client that follows it, wait for an API server that does not answer, and "
+        "pods for a data source that they have reached before.",
         3600.0,
         low=1,
     ),

@@ -27,11 +27,15 @@ ENOUGH_ROWS = 400  # for LightGBM's own least number of rows in a leaf, 20
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Model of another system: ours (its family if the label decides), the library and parameters that it implies."""
+    """Model of another system: ours (its family if the label decides), the library and parameters that it implies.
+
+    is_forest: its trees are grown side by side, each from a sample of the rows, in one round.
+    """
 
     model: str
     framework: str = ""
     params: Mapping[str, Setting] = field(default_factory=dict)
+    is_forest: bool = False
 
 
 def find_by_name(name: str) -> Named | None:
@@ -50,6 +54,16 @@ def _named_model(library: str, name: str, **params: Setting) -> Named:
     return Named(f"{FAMILY}{name}", library, params)
 
 
+# A random forest is one round of XGBoost with many trees, each from 80 % of the rows and each split from 80 % of the
+# columns, as in XGBRFClassifier and in RANDOM_FOREST_CLASSIFIER of BigQuery ML; the depth is the latter's.
+TREES_OF_FOREST = 100
+_FOREST: Mapping[str, Setting] = {"subsample": 0.8, "colsample_bynode": 0.8, "reg_lambda": 1e-5}
+
+
+def _named_forest(name: str, **params: Setting) -> Named:
+    return Named(f"{FAMILY}{name}", "xgboost", {**_FOREST, **params}, is_forest=True)
+
+
 _LIGHTGBM = {
     "lgbmclassifier": _named_model("lightgbm", "Classifier"),
     "lgbmregressor": _named_model("lightgbm", "Regressor"),
@@ -59,6 +73,19 @@ _XGBOOST = {
     "xgbclassifier": _named_model("xgboost", "Classifier"),
     "xgbregressor": _named_model("xgboost", "Regressor"),
     "xgbranker": _named_model("xgboost", "Ranker"),
+}
+_XGBOOST_FORESTS = {
+    "xgbrfclassifier": _named_forest("Classifier"),
+    "xgbrfregressor": _named_forest("Regressor"),
+}
+_FORESTS = {
+    "randomforests": _named_forest("", max_depth=15),
+    "randomforest": _named_forest("", max_depth=15),
+    "random_forest": _named_forest("", max_depth=15),
+    "randomforestclassifier": _named_forest("Classifier", max_depth=15),
+    "randomforestregressor": _named_forest("Regressor", max_depth=15),
+    "random_forest_classifier": _named_forest("Classifier", max_depth=15),
+    "random_forest_regressor": _named_forest("Regressor", max_depth=15),
 }
 _XGBOOSTERS = {kind: _named_model("xgboost", "", booster=kind) for kind in ("gbtree", "gblinear", "dart")}
 _OF_LIBRARIES: Mapping[str, Mapping[str, Named]] = {
@@ -72,6 +99,7 @@ _OF_LIBRARIES: Mapping[str, Mapping[str, Named]] = {
     },
     "xgboost": {
         **_XGBOOST,
+        **_XGBOOST_FORESTS,
         **_XGBOOSTERS,
         "estimator": _named_model("xgboost", ""),
         "classifier": _XGBOOST["xgbclassifier"],
@@ -82,6 +110,8 @@ _OF_LIBRARIES: Mapping[str, Mapping[str, Named]] = {
 _NAMES: Mapping[str, Named] = {
     **_LIGHTGBM,
     **_XGBOOST,
+    **_XGBOOST_FORESTS,
+    **_FORESTS,
     **_XGBOOSTERS,
     "lightgbm": _named_model("lightgbm", ""),
     "xgboost": _named_model("xgboost", ""),

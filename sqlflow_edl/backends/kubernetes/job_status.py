@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_VISIBILITY = "/apis/visibility.kueue.x-k8s.io/v1beta1"
 SILENCE = 60.0  # seconds after which the stream of a log counts as broken
 
 
@@ -83,6 +84,17 @@ class Namespace(msgspec.Struct):
     status: NamespaceStatus = msgspec.field(default_factory=NamespaceStatus)
 
 
+class PendingWorkload(msgspec.Struct):
+    """Workload of Kueue that waits, with the places counted from 0."""
+
+    metadata: Metadata
+    position: int = msgspec.field(default=0, name="positionInLocalQueue")
+
+
+class PendingWorkloads(msgspec.Struct):
+    items: list[PendingWorkload] = []
+
+
 class ConfigMap(msgspec.Struct):
     data: dict[str, str] | None = None
 
@@ -95,6 +107,7 @@ class JobObjects:
         self.deployment = deployment
         self._core = f"/api/v1/namespaces/{deployment.namespace}"
         self._job = f"/apis/batch/v1/namespaces/{deployment.namespace}/jobs/{deployment.name}"
+        self._shows_queues = True  # until the cluster refuses it, or has no such API
 
     def job(self) -> KubernetesJob | None:
         """Return the Job, or None if there is none or another has its name."""
@@ -135,6 +148,25 @@ class JobObjects:
         return [
             event for event in msgspec.json.decode(answer, type=EventList).items if event.type == "Warning"
         ]
+
+    def queue_places(self, queue: str) -> dict[str, str]:
+        """Return the place in the queue of each Job and pod that waits there, by uid: `3 of 7`.
+
+        Empty if Kueue does not show its queues, or not to this user.
+        """
+        if not self._shows_queues:
+            return {}
+        path = f"{_VISIBILITY}/namespaces/{self.deployment.namespace}/localqueues/{queue}/pendingworkloads"
+        try:
+            workloads = msgspec.json.decode(self._calls.ask("GET", path), type=PendingWorkloads).items
+        except (APIRefusedError, msgspec.MsgspecError):
+            self._shows_queues = False
+            return {}
+        return {
+            owner.uid: f"{workload.position + 1:,} of {len(workloads):,}"
+            for workload in workloads
+            for owner in workload.metadata.owner_references or ()
+        }
 
     def log(self, pod: Pod, *, follow: bool, since_secs: int | None) -> BaseHTTPResponse:
         """Open the log of the pod's first container, each line with a timestamp. Status 204 means nothing yet."""

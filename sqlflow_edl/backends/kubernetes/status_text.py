@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from edl.cluster import Instance
-from edl.cluster.kubernetes import memory, pod_state, quantities
+from edl.cluster.kubernetes import memory, names, pod_state, quantities
 from edl.cluster.kubernetes.pods import Pod
 from edl.errors import ClusterError
 from sqlflow_edl.backends.kubernetes.job_status import JobEvent, JobObjects, KubernetesJob, instance_name
@@ -15,6 +15,7 @@ from sqlflow_edl.backends.kubernetes.logs.pod import PodLog
 MASTER = "the master"
 SILENT = "the job is done, but the result from its master can no longer be read"
 LEAST_MASTER = 256 << 20  # bytes of memory for a master of unknown size
+PLACE = ", as number "  # precedes the place in a queue
 MOST_ASKED = 5  # pods for which events are requested at a time
 
 # Reasons of events before a container starts that the pod itself does not show.
@@ -39,23 +40,31 @@ _NO_ACCESS = re.compile(
 def list_waiting(objects: JobObjects, job: KubernetesJob, pods: list[Pod]) -> Iterator[tuple[str, str]]:
     """Yield the waiting instances with the reason; ask the API server for events if the pods do not give it."""
     if job.queue and job.spec.suspend:
-        yield MASTER, pod_state.waits_in_queue(job.queue)
+        place = objects.queue_places(job.queue).get(job.metadata.uid, "")
+        yield MASTER, _add_place(pod_state.waits_in_queue(job.queue), place)
         return
     if not any(pod.instance is None and not pod.has_ended for pod in pods):
         texts = _relevant_messages(objects.warnings("Job", job.metadata.name))
         yield from ((MASTER, _POD.sub("its pod", text)) for text in texts)
     asked = 0
+    is_queued = any(names.QUEUE_GATE in pod.gates for pod in pods)
+    places = objects.queue_places(job.queue) if is_queued and job.queue else {}
     for pod in pods:
         if pod.status.phase != "Pending" or pod.has_ended:
             continue
         name = instance_name(pod)
         if text := pod_state.pending_reason(pod):
-            yield name, text.partition(" preemption: ")[0]  # the rest repeats the reason for preemption
+            # The rest repeats the reason for preemption.
+            yield name, _add_place(text.partition(" preemption: ")[0], places.get(pod.metadata.uid, ""))
         elif asked < MOST_ASKED:
             asked += 1
             yield from (
                 (name, text) for text in _relevant_messages(objects.warnings("Pod", pod.metadata.name))
             )
+
+
+def _add_place(why: str, place: str) -> str:
+    return f"{why}{PLACE}{place}" if place else why
 
 
 def find_reason(waits: Iterable[tuple[str, str]]) -> str:

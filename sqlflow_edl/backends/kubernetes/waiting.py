@@ -47,9 +47,10 @@ class Waits:
             del self._since[name], self._told[name]
         for name, why in present.items():
             sentence = status_text.sentence(name, why)
+            reason = sentence.partition(status_text.PLACE)[0]  # a place in a queue changes often
             since, told = self._since.setdefault(name, now), self._told.setdefault(name, now)
-            if sentence not in self._said:
-                self._said.add(sentence)
+            if reason not in self._said:
+                self._said.add(reason)
                 self._tell(sentence)
             elif now - told >= AGAIN_SECS:
                 self._tell(f"for {duration(now - since)}, {sentence}")

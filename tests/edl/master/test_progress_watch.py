@@ -64,6 +64,7 @@ def test_without_a_setting_the_limit_follows_from_the_progress_so_far() -> None:
         request(want={"predict": 1}),
         request(join=JoinRequest("host:1")),
         request(rows=10, want={"evaluate": 1, "conclude": 1, "export": 1}),  # its next task is read already
+        request(rows=10, obstacle="does not reach the data source: the connection is refused"),
     ],
 )
 def test_a_worker_that_waits_does_not_hang(waiting: Request) -> None:

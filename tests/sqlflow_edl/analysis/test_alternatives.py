@@ -18,8 +18,8 @@ from sqlflow_edl.syntax.parse import parse
     [
         ("CatBoostClassifier", "train a BoostedTreesClassifier"),
         ("GBDTRegressor", "train a BoostedTreesRegressor"),
-        ("RANDOM_FOREST_CLASSIFIER", "train a BoostedTreesClassifier"),
-        ("RandomForestRegressor", "train a BoostedTreesRegressor"),
+        ("ExtraTreesClassifier", "train a BoostedTreesClassifier"),
+        ("extra_trees_regressor", "train a BoostedTreesRegressor"),
         ("CatBoostRanker", "train a BoostedTreesRanker WITH train.group_column"),
         ("DBSCAN", "train a KMeans"),
         ("OneClassSVM", "IsolationForest"),

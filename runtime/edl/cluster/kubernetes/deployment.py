@@ -12,8 +12,7 @@ from edl.cluster import Role
 from edl.errors import SpecError
 from edl.files import replace_file
 from edl.jobs.cluster_folder import DEPLOYMENT as FILE
-
-OUTAGE_SECS = 3600.0
+from edl.reachability import OUTAGE_SECS
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from edl.reachability import SOURCE
 from edl.tasks.protocol import Request
 from edl.tasks.task import CONTROL, Task, TaskType
 
@@ -103,9 +104,15 @@ class ProgressWatch:
 
 
 def _waits(request: Request) -> bool:
-    """Return True if the worker waits for something to do, or for a group.
+    """Return True if the worker waits for something to do, for a group, or for a data source that is away.
 
     A thread that reads ahead requests tasks also while another one trains.
     """
     idle = bool(request.want) and not request.held
-    return idle or request.join is not None or any(kind in request.want for kind in CONTROL)
+    is_waiting_for_rows = SOURCE in request.obstacle
+    return (
+        idle
+        or is_waiting_for_rows
+        or request.join is not None
+        or any(kind in request.want for kind in CONTROL)
+    )

@@ -16,7 +16,7 @@ import msgspec
 from edl import exit_codes
 from edl.build import Build
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.deployment import OUTAGE_SECS, Deployment, Policy, Priorities
+from edl.cluster.kubernetes.deployment import Deployment, Policy, Priorities
 from edl.cluster.kubernetes.output_maps import MAPS
 from edl.data.server_url import parse_server
 from edl.data.url import SERVERS
@@ -24,6 +24,7 @@ from edl.jobs.cluster_folder import CLIENT, SCRIPT_WORKER, WORKER, RunSpec, mast
 from edl.jobs.script_run import FILE as SCRIPT
 from edl.models.pending import FILE as INTENT
 from edl.models.pending import Intent
+from edl.reachability import OUTAGE_SECS
 from edl.spec import JobSpec
 from edl.spec.runnable import FILE, RunnableSpec
 from sqlflow_edl.backends.kubernetes.identity import Identity

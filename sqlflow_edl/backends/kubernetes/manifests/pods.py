@@ -206,7 +206,7 @@ def _environment(
 ) -> dict[str, str]:
     code = settings.text("volume_code").strip("/")
     disk = settings.text("master_disk")
-    patience = reachability.limit()
+    patience, outage = reachability.limit(), settings.number("outage_secs")
     ours = {
         "EDL_FILES": "/edl/files",
         "EDL_SECRETS": "/edl/secrets",
@@ -218,6 +218,7 @@ def _environment(
         PATH_VARIABLE: f"{VOLUME}/{code}:{MODULES}" if code else "",
         PACKAGES_VARIABLE: ",".join(read_configured_packages()),
         device.AUTO: "cuda" if role == "worker" and settings.whole("worker_gpu") else "",
+        reachability.OUTAGE_VARIABLE: "" if outage == reachability.OUTAGE_SECS else f"{outage:g}",
         reachability.VARIABLE: "" if patience == reachability.LIMIT else f"{patience:g}",
     }
     return {**{name: value for name, value in ours.items() if value}, **_WRITABLE, **settings.pairs("env")}

@@ -174,8 +174,8 @@ def test_who_waits_in_a_queue_is_said_and_goes_on_when_it_has_room(play: Play, t
     play.cluster.queue(play.namespace, "q", pods="0")
     play.start(queue="q")
     play.handle.wait_for_start(told)  # which does not wait for the queue
-    assert told.notes == ["the master waits in queue q"]
-    assert play.handle.details().notes == ("the master waits in queue q",)
+    assert told.notes == ["the master waits in queue q, as number 1 of 1"]
+    assert play.handle.details().notes == ("the master waits in queue q, as number 1 of 1",)
     assert [each.remark for each in summaries()] == ["waits in queue q"]
     play.worker("worker-1", "true", queue="q")
     told.on("the master waits in queue q", lambda: play.cluster.queue(play.namespace, "q", pods="1"))

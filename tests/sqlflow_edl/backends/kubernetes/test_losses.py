@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -171,4 +172,24 @@ def test_a_data_source_that_pods_do_not_reach_is_named(
         said
     ), said
     run(points, capsys, "SELECT 1 AS one")  # whoever opens the source next
+    nothing_left(points)
+
+
+@pytest.mark.soak
+def test_a_data_source_that_is_away_for_a_while_is_named_and_waited_for(
+    points: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if points.double is None:
+        pytest.skip("the proxy is on this machine, as the pods of the double are")
+    monkeypatch.setenv("EDL_UNREACHABLE_SECS", "1")
+    proxy = Proxy(int(parse_server(points.url).port or 0), after=0, left=0)
+    far = replace(points, url=re.sub(r":\d+/", f":{proxy.port}/", points.url))
+    with sqlflow("run", "-e", TRAIN.format(epochs=60, how="num_workers = 2"), *brief(far)) as said:
+        said.until("epoch 2")
+        proxy.close()
+        said.until("does not reach the data source: cannot open mysql://")
+        proxy.reopen()
+        assert said.end() == exit_codes.OK, said
+    proxy.close()
+    assert "reaches its peers again" in str(said)
     nothing_left(points)

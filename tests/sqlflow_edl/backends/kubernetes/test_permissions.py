@@ -75,7 +75,11 @@ def rights_of(role):
 
 def test_the_rights_of_users_in_the_base_are_those_that_are_checked(base):
     user, more = base["Role", "sqlflow-user"], base["Role", "sqlflow-user-with-accounts"]
-    optional = {Right("delete", "", "pods"), Right("list", "", "events")}
+    optional = {
+        Right("delete", "", "pods"),
+        Right("list", "", "events"),
+        Right("get", "visibility.kueue.x-k8s.io", "localqueues/pendingworkloads"),
+    }
     assert rights_of(user) == {*NEEDED, *WITH_POLICY, *optional}
     assert rights_of(more) == {*WITHOUT_ACCOUNT, *OF_MASTER}
 

@@ -13,6 +13,7 @@ from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import Snapshot
 from sqlflow_edl.backends.kubernetes.waiting import NO_POD, Waits
 from tests.edl.cluster.local.conftest import wait_until
+from tests.kubernetes.faults import Fault
 from tests.sqlflow_edl.backends.kubernetes.play import Play, Told
 
 DONE = Outcome("train", 20, 2.0)
@@ -45,6 +46,38 @@ def test_a_wait_is_told_again_every_minute_with_its_length_and_its_present_reaso
         f"for 2 min 0 s, worker-1 waits: {ROOM}",
         f"for 60.0 s, worker-1 waits: {ROOM}",
     ]
+
+
+def test_a_place_in_a_queue_is_told_with_the_wait_and_its_change_only_every_minute() -> None:
+    told: list[str] = []
+    clock = Hours()
+    waits = Waits(told.append, clock)
+    for clock.now, place in ((0.0, 9), (10.0, 8), (61.0, 5)):
+        waits.look([("worker-1", f"waits in queue q, as number {place} of 9")])
+    assert told == [
+        "worker-1 waits in queue q, as number 9 of 9",
+        "for 61.0 s, worker-1 waits in queue q, as number 5 of 9",
+    ]
+
+
+def test_pods_that_wait_in_a_queue_have_their_places_where_kueue_shows_them(play: Play) -> None:
+    play.cluster.queue(play.namespace, "q", pods="1")
+    play.start(queue="q")
+    wait_until(lambda: any(pod["status"]["phase"] == "Running" for pod in play.pods()))
+    for name in ("worker-0", "worker-1"):
+        play.worker(name, "true", queue="q")
+    wait_until(lambda: len(play.handle.details().notes) == 2)
+    assert play.handle.details().notes == (
+        "worker-0 waits in queue q, as number 1 of 2",
+        "worker-1 waits in queue q, as number 2 of 2",
+    )
+
+
+def test_a_queue_that_is_not_shown_has_no_places(play: Play) -> None:
+    play.cluster.queue(play.namespace, "q", pods="0")
+    play.start(queue="q")
+    play.cluster.go_wrong(Fault("status", "GET .*pendingworkloads", status=404, times=9))
+    assert play.handle.details().notes == ("the master waits in queue q",)
 
 
 def test_a_master_without_a_pod_is_told_after_a_while() -> None:
@@ -110,7 +143,7 @@ def test_the_limit_of_a_wait_counts_without_a_client_too_and_the_next_look_ends_
 def test_a_job_in_a_queue_counts_its_wait_from_its_suspension(play: Play) -> None:
     play.start(suspend=True, queue="team", wait_secs=1.0)
     wait_until(lambda: play.handle.details().status.state == "failed")
-    assert play.folder.status().error.endswith(": waits in queue team")
+    assert ": waits in queue team" in play.folder.status().error
 
 
 def test_a_master_that_runs_is_not_waited_for(play: Play) -> None:
