@@ -138,6 +138,13 @@ class TrainingPlan(RowPlan):
         )
 
     @property
+    def needed_columns(self) -> set[str]:
+        """Columns without which the statement has another meaning."""
+        split = self.splitting.split
+        of_split = [split.column] if split is not None else []
+        return {*self.all_labels, self.weight, self.group, *self.named_columns, *of_split}
+
+    @property
     def whole_numbers(self) -> list[str]:
         """Columns of derived features that are whole numbers."""
         derived = dict.fromkeys(column for draft in self.drafts if draft.why for column in draft.columns)

@@ -399,7 +399,11 @@ def plan(
             span=first.settings.span(INCREMENTAL),
             hint="leave it out, or write one value for each attribute",
         )
-    if reduction is not None and (narrow := reduction.narrow(schema, first, planning, notes)) is not None:
+    if (
+        reduction is not None
+        and (narrow := reduction.narrow(schema, first.label, first.needed_columns, planning, notes))
+        is not None
+    ):
         schema, planner = narrow, CandidatePlanner(query, narrow, models)
         first = planner.plan(drafts[0]).plan
     planned: list[PlannedCandidate] = []
