@@ -301,8 +301,8 @@ def test_directions_are_signs_of_columns(session: Session, written: str) -> None
             "names agee, which is no number",
         ),
         (
-            "BoostedTreesRegressor WITH model.monotone = [+team] LABEL income",
-            "names team, which is no number",
+            "BoostedTreesRegressor WITH model.monotone = [+word] LABEL income",
+            "names word, which is no number",
         ),
         ("BoostedTreesClassifier WITH model.monotone = [+age] LABEL team", "needs a number or two classes"),
         ("xgboost.gblinear WITH model.monotone = [+age] LABEL income", "gblinear is a linear model"),
