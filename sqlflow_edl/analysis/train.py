@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -190,6 +191,10 @@ class TrainingPlan(RowPlan):
         if self.parent:
             label = warm_start.label(self.parent, label, self.label_span)
         inputs = self._inputs(statistics, model, label, errors)
+        if self.settings.is_trees and inputs:
+            booster = self.settings.get("model.booster") or self.settings.choice.params.get("booster")
+            features = chain.from_iterable(inputs.values())
+            errors += trees.check_monotone(self.settings.resolved, features, label, booster)
         if self.settings.only_fits:
             raise_all(errors)
             return FittedTraining(self._transform(rows, model, inputs, label), model, self.settings.optimizer)
