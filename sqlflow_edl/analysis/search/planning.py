@@ -20,13 +20,13 @@ from sqlflow_edl.analysis.settings.attributes import TRAIN
 from sqlflow_edl.analysis.train_settings import TrainSettings, check_settings
 from sqlflow_edl.syntax import ast
 
-_DECIDING = ("booster", "tree_method")  # parameters of trees on which the workers depend
 _ROWS = (
     *HIDDEN_LAYERS,
     MEMBERS,
     trees.RATE,
     trees.LENGTH,
-    *(row.attribute for row in trees.PARAMETERS if row.name not in _DECIDING),
+    # names decide more: the booster which workers can train, directions which columns must be there
+    *(row for row in trees.ATTRIBUTES if row.type in ("integer", "number")),
     *(row for entry in OPTIMIZERS.entries.values() for row in entry.params),
     *(row for row in TRAIN if row.name == "train.early_stopping"),
 )
