@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,26 @@ def test_few_modules_name_a_kind_of_feature(repository: Path, kind: str) -> None
 def test_few_modules_name_a_kind_of_label(repository: Path, kind: str) -> None:
     modules = kinds_in_source(repository).modules[kind]
     assert len(modules) <= MOST_MODULES_OF_A_LABEL, "\n".join(sorted(modules))
+
+
+@pytest.mark.parametrize("package", ["analysis", "backends", "codegen", "reports", "session", "syntax"])
+def test_modules_of_the_compiler_are_no_circle_not_even_of_types(repository: Path, package: str) -> None:
+    paths = {
+        ".".join(path.relative_to(repository).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in (repository / "sqlflow_edl" / package).rglob("*.py")
+    }
+    graph: dict[str, set[str]] = {}
+    for module, path in paths.items():
+        names = {
+            name
+            for statement in imports(path)
+            if isinstance(statement, ast.ImportFrom)
+            for each in statement.names
+            for name in (f"{statement.module}.{each.name}", statement.module or "")
+        }
+        # a package does not depend on the modules that it exports, nor they on it
+        graph[module] = {name for name in names & paths.keys() if paths[name].stem != "__init__"}
+    assert [*TopologicalSorter(graph).static_order()]
 
 
 @cache

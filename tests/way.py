@@ -66,7 +66,8 @@ class Way:
 def follow_calls(root: Path, module: str, owner: str, name: str) -> Way:
     """Follow the calls of a method by name: of functions, of classes, of functions of a module and of own methods.
 
-    root: of the packages. Methods of other objects have no name that a reader could follow.
+    root: of the packages. The way is that of a right statement, past handlers of errors and what is raised. Methods of
+    other objects have no name that a reader could follow.
     """
     reader = _Reader(root)
     start = reader.module(module)
@@ -188,6 +189,12 @@ def _called(definition: ast.FunctionDef) -> list[ast.expr]:
         def visit_Call(self, node: ast.Call) -> None:
             self.generic_visit(node)
             called.append(node.func)
+
+        def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+            return
+
+        def visit_Raise(self, node: ast.Raise) -> None:
+            return
 
     for statement in definition.body:
         _Calls().visit(statement)

@@ -1,7 +1,7 @@
 """Models of other systems that a statement may name: why they are missing, and which model to use instead.
 
-They are matched by a part of their names, as every system spells them in its own way: RandomForestClassifier,
-RANDOM_FOREST_REGRESSOR, randomforests.
+They are matched by a part of their names, as every system spells them in its own way: LogisticRegression, LOGISTIC_REG,
+logit.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _KINDS = (
         "anomalies are those of IsolationForest here",
         hint="train an IsolationForest WITH model.contamination = 0.05, without a LABEL",
     ),
-    _Kind("forest|xgbrf|extra_?tree", "its trees are boosted here", "BoostedTrees"),
+    _Kind("forest|extra_?tree", "its trees are boosted here", "BoostedTrees"),
     _Kind("xgb|lgbm|light_?gbm|catboost|gbdt|gbtree|boost|tree|^gbm", _RENAMED, "BoostedTrees"),
     _Kind(
         "k_?means|k_?medoids|dbscan|cluster|gaussian_?mixture|^gmm",

@@ -26,7 +26,8 @@ class Choice:
     """Chosen model.
 
     entry: the model, or None for the model of `family` that suits the label. own: the user's own model, as its source
-    describes it. implied_framework, params: implied by its name, such as xgboost.dart.
+    describes it. implied_framework, params: implied by its name, such as xgboost.dart. is_forest: of trees that are
+    grown side by side in one round.
     """
 
     entry: Model | None
@@ -34,6 +35,7 @@ class Choice:
     own: OwnModel | None = None
     implied_framework: str = ""
     params: Mapping[str, Setting] = field(default_factory=dict)
+    is_forest: bool = False
 
     @property
     def is_trees(self) -> bool:
@@ -79,7 +81,11 @@ def _built_in(name: str) -> Choice | None:
     if tree := trees.find_by_name(name):
         entry = catalog.MODELS.find(tree.model)
         return Choice(
-            entry, "" if entry else tree.model, implied_framework=tree.framework, params=tree.params
+            entry,
+            "" if entry else tree.model,
+            implied_framework=tree.framework,
+            params=tree.params,
+            is_forest=tree.is_forest,
         )
     if model := catalog.MODELS.find(name):
         return Choice(model)

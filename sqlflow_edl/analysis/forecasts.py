@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -28,14 +27,10 @@ from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.train import TrainingPlan
     from sqlflow_edl.analysis.train_settings import TrainSettings
 
 TIME, SERIES, HORIZON = "forecast.time", "forecast.series", "forecast.horizon"
 QUANTILES = "forecast.quantiles"
-WHY_NOT = (
-    "models of rows; a forecast runs in one process, and its backtest is the last horizon of each series"
-)
 MOST_LAGS, MOST_LAGS_OF_NETWORK = 12, 200
 TREES = "features"  # input of trees
 LONG = 6  # horizons beside a season, from which on the backtest has two windows
@@ -130,29 +125,42 @@ def inputs(forecast: spec.Forecast, features_of_inputs: ModelInputs, label: spec
     return {TREES: (*examples, *features_of_inputs[TREES]), "scale": scale}
 
 
-def examples(plan: TrainingPlan, batches: Iterable[pa.RecordBatch]) -> tuple[TrainingPlan, ExamplesReader]:
-    """Return the plan with the steps and the season of its rows, and their examples.
+class FittedSeries(NamedTuple):
+    """Forecast with the steps and the season of its rows, and their examples. longest: steps of the longest series."""
+
+    forecast: spec.Forecast
+    examples: ExamplesReader
+    longest: int
+    notes: tuple[str, ...]
+
+    def keep_drafts(self, drafts: Iterable[Draft]) -> tuple[Draft, ...]:
+        """Return the drafts without the parts of the time that cannot be learned."""
+        return tuple(
+            draft
+            for draft in drafts
+            if not draft.why or not draft.part or _is_worth(draft.part, self.forecast, self.longest)
+        )
+
+
+def fit_series(
+    forecast: spec.Forecast,
+    settings: TrainSettings,
+    schema: Schema,
+    label: str,
+    rows: Iterable[pa.RecordBatch],
+) -> FittedSeries:
+    """Fit the forecast to the rows of its query.
 
     Raises SemanticError, at the place of an attribute, for rows that are no regular series.
     """
-    if plan.forecast is None:
-        raise RuntimeError("the plan is that of a forecast")
-    table = pa.Table.from_batches(list(batches), plan.schema.arrow)
-    with set_missing_spans(plan.settings.span(TIME)):
-        series = grid(table, plan.label, plan.forecast.time, plan.forecast.series)
+    table = pa.Table.from_batches(list(rows), schema.arrow)
+    with set_missing_spans(settings.span(TIME)):
+        series = grid(table, label, forecast.time, forecast.series)
     longest = int((series.known - series.first).max())
-    forecast = _fit_forecast(plan.forecast, series, longest, trees=plan.settings.is_trees)
-    with set_missing_spans(plan.settings.span(HORIZON)):
-        reader = ExamplesReader(series_of(forecast, plan.label).examples(table, "train", baseline=False))
-    for note in (_note(forecast, series.step), *reader.notes):
-        if note not in plan.notes:
-            plan.notes.append(note)
-    kept = (
-        draft
-        for draft in plan.drafts
-        if not draft.why or not draft.part or _is_worth(draft.part, forecast, longest)
-    )
-    return replace(plan, forecast=forecast, drafts=tuple(kept)), reader
+    fitted = _fit_forecast(forecast, series, longest, trees=settings.is_trees)
+    with set_missing_spans(settings.span(HORIZON)):
+        reader = ExamplesReader(series_of(fitted, label).examples(table, "train", baseline=False))
+    return FittedSeries(fitted, reader, longest, (_note(fitted, series.step), *reader.notes))
 
 
 def _fit_forecast(as_written: spec.Forecast, series: Grid, longest: int, *, trees: bool) -> spec.Forecast:

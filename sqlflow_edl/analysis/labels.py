@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -34,8 +34,7 @@ from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.rows.plan import RowPlan
-    from sqlflow_edl.analysis.train import TrainingPlan
+    from sqlflow_edl.analysis.train_settings import TrainSettings
 
 WITHOUT_LABEL = ("clustering", "anomaly detection", transform.TASK)  # tasks
 CHOSEN = " is chosen: "  # in the note on the model of a family
@@ -142,132 +141,151 @@ def refuse_labels(statement: ast.Statement, name: str) -> Iterator[SQLFlowError]
         )
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenLabel:
+    """Label of a statement before its rows are known. group: column of the groups of a ranking. series: of a forecast.
+
+    notes: to which the choice of a model is added.
+    """
+
+    column: str
+    span: Span | None
+    statement: ast.Statement
+    settings: TrainSettings
+    schema: Schema
+    notes: list[str]
+    group: str = ""
+    series: spec.Forecast | None = None
+
+
 def choose(
-    plan: TrainingPlan, column_statistics: ColumnStatistics, classes: Values
+    label: WrittenLabel, column_statistics: ColumnStatistics, classes: Values
 ) -> tuple[Model, spec.Label]:
     """Return the model and the typed label. Raises SemanticError if the rows cannot teach it."""
     if column_statistics.rows == 0:
-        raise no_rows(plan.statement)
+        raise no_rows(label.statement)
     if column_statistics.nulls == column_statistics.rows:
-        raise _fail(plan, f"{plan.label} is NULL in every training row; there is nothing to learn")
+        raise _fail(label, f"{label.column} is NULL in every training row; there is nothing to learn")
     if column_statistics.nulls:
-        has_nan = plan.schema.has_nan(plan.label)
+        has_nan = label.schema.has_nan(label.column)
         lacking = "NULL, NaN or infinite" if has_nan else "NULL"
         raise _fail(
-            plan,
-            f"{plan.label} is {lacking} in {column_statistics.nulls:,} of {column_statistics.rows:,} training rows",
-            f"add WHERE {expressions.has_value(plan.label, plan.query.dialect, has_nan=has_nan)} to the SELECT, or "
+            label,
+            f"{label.column} is {lacking} in {column_statistics.nulls:,} of {column_statistics.rows:,} training rows",
+            f"add WHERE {expressions.has_value(label.column, label.schema.dialect, has_nan=has_nan)} to the SELECT, or "
             "leave them out by WITH train.on_bad_row = skip",
         )
-    model = plan.settings.model
+    model = label.settings.model
     if model is None or model.task is None:
-        model = _suit_model(plan, classes)
+        model = _suit_model(label, classes)
     if model.task == "regression":
         if column_statistics.min == column_statistics.max:
-            raise _constant_label_error(plan, column_statistics.min)
-        return model, _number(plan, column_statistics)
+            raise _constant_label_error(label, column_statistics.min)
+        return model, _number(label, column_statistics)
     if model.task == "forecasting":
-        centre = plan.forecast.centre if plan.forecast else UNSET
-        return model, spec.ForecastLabel(plan.label, forecasts.quantiles(plan.settings), centre)
+        centre = label.series.centre if label.series else UNSET
+        return model, spec.ForecastLabel(label.column, forecasts.quantiles(label.settings), centre)
     if model.task == "ranking":
-        return model, _relevance(plan, column_statistics)
-    return model, spec.ClassLabel(plan.label, _classes(plan, model, classes, column_statistics.rows))
+        return model, _relevance(label, column_statistics)
+    return model, spec.ClassLabel(label.column, _classes(label, model, classes, column_statistics.rows))
 
 
-def _number(plan: TrainingPlan, column_statistics: ColumnStatistics) -> spec.RegressionLabel:
+def _number(label: WrittenLabel, column_statistics: ColumnStatistics) -> spec.RegressionLabel:
     """Return the label of a regression, with a centre if float32 rounds it much and the loss allows one."""
-    allows_centre = plan.settings.loss not in precision.LOGARITHMIC and not plan.settings.own_function("loss")
+    allows_centre = label.settings.loss not in precision.LOGARITHMIC and not label.settings.own_function(
+        "loss"
+    )
     if not allows_centre or not precision.is_coarse(
         column_statistics.min, column_statistics.max, column_statistics.std
     ):
-        return spec.RegressionLabel(plan.label, column_statistics.mean, column_statistics.std)
+        return spec.RegressionLabel(label.column, column_statistics.mean, column_statistics.std)
     centre = precision.round_mean(column_statistics.mean, column_statistics.std)
     return spec.RegressionLabel(
-        plan.label,
+        label.column,
         round_to_scale(column_statistics.mean - centre, column_statistics.std),
         column_statistics.std,
         centre,
     )
 
 
-def _relevance(plan: TrainingPlan, column_statistics: ColumnStatistics) -> spec.RankingLabel:
+def _relevance(label: WrittenLabel, column_statistics: ColumnStatistics) -> spec.RankingLabel:
     """Return the label of a ranking. Raises SemanticError if the column holds no relevance."""
-    most = 1 if plan.settings.loss == "mean_average_precision" else MOST_RELEVANCE
+    most = 1 if label.settings.loss == "mean_average_precision" else MOST_RELEVANCE
     if column_statistics.min < 0 or column_statistics.max > most:
         wrong = column_statistics.min if column_statistics.min < 0 else column_statistics.max
         raise _fail(
-            plan,
-            f"{plan.label} is {wrong:g} in a training row, and the relevance of a row is a whole number from 0 to "
+            label,
+            f"{label.column} is {wrong:g} in a training row, and the relevance of a row is a whole number from 0 to "
             f"{most}",
             "0 is irrelevant; each number above it doubles the gain"
             if most > 1
             else "select whether the row is relevant, or leave the loss out",
         )
     if column_statistics.max == 0:
-        raise _fail(plan, f"{plan.label} is 0 in every training row; nothing is relevant")
-    return spec.RankingLabel(plan.label, plan.group)
+        raise _fail(label, f"{label.column} is 0 in every training row; nothing is relevant")
+    return spec.RankingLabel(label.column, label.group)
 
 
-def has_classes(plan: RowPlan, classes: Values) -> bool:
+def has_classes(settings: TrainSettings, schema: Schema, label: str, classes: Values) -> bool:
     """Return True if the label has classes rather than being a number.
 
     The model's task decides, else a written loss; otherwise few distinct values are classes.
     """
-    model = plan.settings.model
+    model = settings.model
     if model is not None and model.task is not None:
         return model.task == "classification"
-    if plan.settings.loss:
-        return LOSSES.entries[plan.settings.loss].task == "classification"
-    few = classes is not None and len(classes) <= (
-        plan.settings.choice.example.most_classes or MOST_AUTO_CLASSES
-    )
-    return plan.schema.type(plan.label) is not ColumnType.NUMBER or (
-        few and plan.schema.is_integer(plan.label)
-    )
+    if settings.loss:
+        return LOSSES.entries[settings.loss].task == "classification"
+    few = classes is not None and len(classes) <= (settings.choice.example.most_classes or MOST_AUTO_CLASSES)
+    return schema.type(label) is not ColumnType.NUMBER or (few and schema.is_integer(label))
 
 
-def _suit_model(plan: TrainingPlan, classes: Values) -> Model:
+def _suit_model(label: WrittenLabel, classes: Values) -> Model:
     """Return the model for this label: of a family, or the user's own with its task."""
-    choice = plan.settings.choice
-    is_class = has_classes(plan, classes)
+    choice = label.settings.choice
+    is_class = has_classes(label.settings, label.schema, label.column, classes)
     if choice.entry is not None:
         return replace(choice.entry, task="classification" if is_class else "regression")
     name = choice.family + ("Classifier" if is_class else "Regressor")
     counted = "different values" if classes is None else f"{len(classes):,} different values"
-    plan.notes.append(f"{name}{CHOSEN}{plan.label} is {plan.schema.type(plan.label).words} with {counted}")
+    label.notes.append(
+        f"{name}{CHOSEN}{label.column} is {label.schema.type(label.column).words} with {counted}"
+    )
     return catalog.MODELS.entries[name]
 
 
-def _classes(plan: TrainingPlan, model: Model, classes: Values, rows: int) -> tuple[str | bool | int, ...]:
+def _classes(label: WrittenLabel, model: Model, classes: Values, rows: int) -> tuple[str | bool | int, ...]:
     """Return the classes. rows: the training rows."""
-    is_number = "Classifier" in model.name and plan.schema.type(plan.label) is ColumnType.NUMBER
+    is_number = "Classifier" in model.name and label.schema.type(label.column) is ColumnType.NUMBER
     other = f"train a {model.name.replace('Classifier', 'Regressor')}" if is_number else None
     if classes is None or len(classes) > MOST_CLASSES:
-        message = f"{plan.label} has more than {MOST_CLASSES:,} different values, too many for classes"
-        raise _fail(plan, message, other)
+        message = f"{label.column} has more than {MOST_CLASSES:,} different values, too many for classes"
+        raise _fail(label, message, other)
     if len(classes) >= rows >= FEWEST_ROWS:
-        message = f"{plan.label} has {len(classes):,} different values, and there are {rows:,} training rows"
+        message = (
+            f"{label.column} has {len(classes):,} different values, and there are {rows:,} training rows"
+        )
         hint = other or "name a column whose values repeat: each is a class to learn"
-        if plan.schema.type(plan.label) is ColumnType.TEXT:
-            raise TextLabelError(message, plan.label, span=plan.label_span, hint=hint)
-        raise _fail(plan, message, hint)
-    count = plan.settings.get("model.n_classes")
+        if label.schema.type(label.column) is ColumnType.TEXT:
+            raise TextLabelError(message, label.column, span=label.span, hint=hint)
+        raise _fail(label, message, hint)
+    count = label.settings.get("model.n_classes")
     if isinstance(count, int) and count != len(classes):
         range_of_classes = range(count)
         if all(type(value) is int and value in range_of_classes for value in classes):
             return tuple(range_of_classes)
         raise SemanticError(
-            f"model.n_classes = {count}, but {plan.label} has {len(classes):,} different values",
-            span=plan.settings.span("model.n_classes"),
+            f"model.n_classes = {count}, but {label.column} has {len(classes):,} different values",
+            span=label.settings.span("model.n_classes"),
             hint="leave it out: classes are counted",
         )
     if len(classes) < 2:
         only = f"is always {classes[0]!r}" if classes else "has no value"
-        raise _fail(plan, f"{plan.label} {only}; there is nothing to learn", _condition(plan.statement))
+        raise _fail(label, f"{label.column} {only}; there is nothing to learn", _condition(label.statement))
     if model.most_classes and len(classes) > model.most_classes:
         raise _fail(
-            plan,
-            f"{model.name} predicts {model.most_classes} classes, and {plan.label} has {len(classes):,}",
+            label,
+            f"{model.name} predicts {model.most_classes} classes, and {label.column} has {len(classes):,}",
             "train a DNNClassifier or a DNNLinearCombinedClassifier",
         )
     return classes
@@ -287,48 +305,50 @@ def _condition(statement: ast.Statement) -> str | None:
     return f"look at the condition: {' '.join(match[0].split())[:80]}" if match else None
 
 
-def _constant_label_error(plan: TrainingPlan, value: float) -> SemanticError:
+def _constant_label_error(label: WrittenLabel, value: float) -> SemanticError:
     if abs(value) < 2**53:
-        return _fail(plan, f"{plan.label} is {value:g} in every training row; there is nothing to learn")
-    name, near = expressions.name(plan.label, plan.query.dialect), int(math.nextafter(value, 0))
+        return _fail(label, f"{label.column} is {value:g} in every training row; there is nothing to learn")
+    name, near = expressions.name(label.column, label.schema.dialect), int(math.nextafter(value, 0))
     return _fail(
-        plan,
-        f"{plan.label} is near {value:.0f} in every training row, and float64, in which it is learned, cannot tell "
+        label,
+        f"{label.column} is near {value:.0f} in every training row, and float64, in which it is learned, cannot tell "
         f"numbers apart there that differ by less than {math.ulp(value):g}",
         f"select {name} - {near} AS {name}",
     )
 
 
-def _fail(plan: TrainingPlan, message: str, hint: str | None = None) -> SemanticError:
-    return SemanticError(message, span=plan.label_span, hint=hint)
+def _fail(label: WrittenLabel, message: str, hint: str | None = None) -> SemanticError:
+    return SemanticError(message, span=label.span, hint=hint)
 
 
-def choose_without_label(plan: TrainingPlan, rows: spec.Rows) -> tuple[Model, spec.Label]:
+def choose_without_label(
+    settings: TrainSettings, statement: ast.Statement, rows: spec.Rows
+) -> tuple[Model, spec.Label]:
     """Return a model without a label, and what it predicts. Raises SemanticError if there are too few rows."""
-    model = plan.settings.choice.example
+    model = settings.choice.example
     if model.task == transform.TASK:
         if not rows.training:
-            raise no_rows(plan.statement)
+            raise no_rows(statement)
         return model, spec.NoLabel()
     if model.task == "anomaly detection":
         if rows.training < 2:
-            raise SemanticError("the query yields no rows to compare", span=plan.statement.select_span)
+            raise SemanticError("the query yields no rows to compare", span=statement.select_span)
         return model, spec.AnomalyLabel()
-    number = int(catalog.parameters(model, plan.settings.resolved)["n_clusters"])  # type: ignore[arg-type]  # an integer
+    number = int(catalog.parameters(model, settings.resolved)["n_clusters"])  # type: ignore[arg-type]  # an integer
     if rows.training < number:
         raise SemanticError(
             f"{rows.training:,} training rows cannot make {number:,} clusters",
-            span=plan.settings.span("model.n_clusters") or plan.statement.select_span,
+            span=settings.span("model.n_clusters") or statement.select_span,
             hint="write a smaller model.n_clusters, or select more rows",
         )
     return model, spec.ClusterLabel(number)
 
 
-def metric_names(plan: TrainingPlan, label: spec.Label, errors: list[SQLFlowError]) -> tuple[str, ...]:
+def metric_names(settings: TrainSettings, label: spec.Label, errors: list[SQLFlowError]) -> tuple[str, ...]:
     """Return the canonical names of the metrics to report."""
-    attribute = plan.settings.resolved.get("validation.metrics")
+    attribute = settings.resolved.get("validation.metrics")
     return resolve_metrics(
-        attribute.value if attribute else None, label, plan.settings.span("validation.metrics"), errors
+        attribute.value if attribute else None, label, settings.span("validation.metrics"), errors
     )
 
 

@@ -16,7 +16,6 @@ from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.train import TrainingPlan
     from sqlflow_edl.analysis.train_settings import TrainSettings
 
 APART = (
@@ -87,20 +86,24 @@ def refuse_search(statement: ast.Statement) -> None:
 
 
 def choose(
-    plan: TrainingPlan, statistics: Mapping[str, ColumnStatistics], classes: labels.Values
+    first: labels.WrittenLabel,
+    others: Mapping[str, Span],
+    statistics: Mapping[str, ColumnStatistics],
+    classes: Mapping[str, labels.Values],
 ) -> tuple[Model, spec.SeveralLabels]:
-    """Return the model of the first label, and the typed labels. Raises SemanticError if the rows cannot teach one."""
-    values = {plan.label: classes, **plan.more_classes}
-    spans = {plan.label: plan.label_span, **plan.more_labels}
+    """Return the model of the first label, and the typed labels. Raises SemanticError if the rows cannot teach one.
+
+    others: the places of the labels behind the first. classes: by label.
+    """
+    wanted_labels = [first, *(replace(first, column=name, span=span) for name, span in others.items())]
     chosen = [
-        labels.choose(replace(plan, label=name, label_span=span), statistics[name], values.get(name))
-        for name, span in spans.items()
+        labels.choose(label, statistics[label.column], classes.get(label.column)) for label in wanted_labels
     ]
-    label = spec.several_labels(label for _, label in chosen)
-    plan.notes[:] = [note for note in plan.notes if labels.CHOSEN not in note]
-    kinds = ", ".join(f"{part.column} {_kind(part)}" for part in label.labels)
-    plan.notes.append(f"the model predicts {len(label.labels)} labels: {kinds}")
-    return chosen[0][0], label
+    several = spec.several_labels(label for _, label in chosen)
+    first.notes[:] = [note for note in first.notes if labels.CHOSEN not in note]
+    kinds = ", ".join(f"{part.column} {_kind(part)}" for part in several.labels)
+    first.notes.append(f"the model predicts {len(several.labels)} labels: {kinds}")
+    return chosen[0][0], several
 
 
 def _kind(label: spec.Label) -> str:

@@ -6,14 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from edl.features.text_numbers import PATTERNS
 from edl.spec.computed import TO_NUMBER, table_columns
 from sqlflow_edl.analysis import (
     catalog,
@@ -29,10 +30,10 @@ from sqlflow_edl.analysis.checks.text_readings import read_texts
 from sqlflow_edl.analysis.columns import computed as expressions
 from sqlflow_edl.analysis.columns import reused
 from sqlflow_edl.analysis.columns import trees as tree_columns
-from sqlflow_edl.analysis.columns.binning import bins_of_each
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision, decision
-from sqlflow_edl.analysis.columns.derive import as_lists, derive, left_out, numbers_in_text
+from sqlflow_edl.analysis.columns.derive import as_lists, left_out
+from sqlflow_edl.analysis.columns.drafting import draft_other_columns, draft_written_columns
 from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
 from sqlflow_edl.analysis.columns.encodings import of_label
 from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, written_input
@@ -41,21 +42,29 @@ from sqlflow_edl.analysis.columns.missing import list_null_indicators, separate_
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.inference.used_model import time_zone_notes
 from sqlflow_edl.analysis.models.base import Model
-from sqlflow_edl.analysis.rows import bad_rows, increments, row_groups, splits
+from sqlflow_edl.analysis.rows import increments
 from sqlflow_edl.analysis.rows import row_weights as weights
-from sqlflow_edl.analysis.rows.plan import RowPlan
-from sqlflow_edl.analysis.rows.splits import Splitting
+from sqlflow_edl.analysis.rows.plan import RowPlan, plan_rows
 from sqlflow_edl.analysis.rows.validation import held_out_rows
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings import losses, running, trees
 from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import training_length as trainings
-from sqlflow_edl.analysis.settings.values import Setting
+from sqlflow_edl.analysis.settings.values import Setting, read_device
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
-from sqlflow_edl.analysis.train_settings import TrainSettings, check_settings, written_parameters
+from sqlflow_edl.analysis.train_settings import (
+    CheckedSettings,
+    TrainSettings,
+    check_settings,
+    written_parameters,
+)
 from sqlflow_edl.syntax import ast
 
-TEXT_NUMBERS = "train.text_numbers"
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from edl.forecasting import ExamplesReader
+
 _OF_LABEL = ("n_classes", "n_clusters")  # parameters of models that the label has
 
 
@@ -130,6 +139,13 @@ class TrainingPlan(RowPlan):
         )
 
     @property
+    def needed_columns(self) -> set[str]:
+        """Columns without which the statement has another meaning."""
+        split = self.splitting.split
+        of_split = [split.column] if split is not None else []
+        return {*self.all_labels, self.weight, self.group, *self.named_columns, *of_split}
+
+    @property
     def whole_numbers(self) -> list[str]:
         """Columns of derived features that are whole numbers."""
         derived = dict.fromkeys(column for draft in self.drafts if draft.why for column in draft.columns)
@@ -146,6 +162,20 @@ class TrainingPlan(RowPlan):
         """Return the cells of several values for which `fit` needs statistics."""
         return {cells for draft in self.drafts for cells in draft.lists}
 
+    def fit_series(self, rows: Iterable[pa.RecordBatch]) -> tuple[TrainingPlan, ExamplesReader]:
+        """Return the plan of a forecast with the steps and the season of its rows, and their examples.
+
+        Raises SemanticError, at the place of an attribute, for rows that are no regular series.
+        """
+        if self.forecast is None:
+            raise RuntimeError("the plan is that of a forecast")
+        fitted = forecasts.fit_series(self.forecast, self.settings, self.schema, self.label, rows)
+        for note in fitted.notes:
+            self._note(note)
+        return replace(
+            self, forecast=fitted.forecast, drafts=fitted.keep_drafts(self.drafts)
+        ), fitted.examples
+
     def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
         """Return the JobSpec. classes: the distinct labels of *all* rows, validation rows included."""
         return self.fit_columns(statistics, rows, classes).job
@@ -161,12 +191,20 @@ class TrainingPlan(RowPlan):
         if self.parent:
             label = warm_start.label(self.parent, label, self.label_span)
         inputs = self._inputs(statistics, model, label, errors)
+        if self.settings.is_trees and inputs:
+            booster = self.settings.get("model.booster") or self.settings.choice.params.get("booster")
+            features = chain.from_iterable(inputs.values())
+            errors += trees.check_monotone(self.settings.resolved, features, label, booster)
         if self.settings.only_fits:
             raise_all(errors)
             return FittedTraining(self._transform(rows, model, inputs, label), model, self.settings.optimizer)
         loss = losses.loss(self.settings, model, label, label_statistics, errors)
         own_functions = self.settings.functions
-        metrics = labels.metric_names(self, label, errors) if "eval_metrics_fn" not in own_functions else ()
+        metrics = (
+            labels.metric_names(self.settings, label, errors)
+            if "eval_metrics_fn" not in own_functions
+            else ()
+        )
         uncertainty.check_training(self.settings.resolved, label, errors)
         training = trainings.training(
             self.settings, rows, inputs, errors, own_query=self.validation is not None
@@ -187,7 +225,12 @@ class TrainingPlan(RowPlan):
             inputs=inputs,
             label=label,
             optimizer=self.settings.own_function("optimizer")
-            or steps.optimizer(optimizer, self.settings.resolved, self.settings.framework),
+            or steps.optimizer(
+                optimizer,
+                self.settings.resolved,
+                self.settings.framework,
+                is_forest=self.settings.choice.is_forest,
+            ),
             loss=loss,
             metrics=metrics,
             schedule=steps.schedule(self.settings.schedule, self.settings.resolved, training, rows.training),
@@ -207,7 +250,7 @@ class TrainingPlan(RowPlan):
             trained_model=self.parent.reference if self.parent else "",
             output=spec.Output(str(self.statement.into[0]) if self.statement.into else ""),
             batch_size=trees.BLOCK if self.settings.is_trees else spec.BLOCK,
-            device=running.device(self.settings.get("train.device")),
+            device=read_device(self.settings.get("train.device")),
             precision=self.settings.get("train.precision") or "float32",  # type: ignore[arg-type]  # of the choices
             keep_rows="none" if self.settings.get("model.keep_rows") == "none" else msgspec.UNSET,
         )
@@ -240,11 +283,23 @@ class TrainingPlan(RowPlan):
         self, statistics: Statistics, rows: spec.Rows, classes: labels.Values
     ) -> tuple[Model, spec.Label]:
         """Return the model and the typed label."""
-        if self.more_labels:
-            return several_labels.choose(self, statistics, classes)
+        settings, statement = self.settings, self.statement
         if not self.label:
-            return labels.choose_without_label(self, rows)
-        return labels.choose(self, statistics.get(self.label, ColumnStatistics()), classes)
+            return labels.choose_without_label(settings, statement, rows)
+        label = labels.WrittenLabel(
+            self.label,
+            self.label_span,
+            statement,
+            settings,
+            self.schema,
+            self.notes,
+            self.group,
+            self.forecast,
+        )
+        if self.more_labels:
+            by_label = {self.label: classes, **self.more_classes}
+            return several_labels.choose(label, self.more_labels, statistics, by_label)
+        return labels.choose(label, statistics.get(self.label, ColumnStatistics()), classes)
 
     def _optimizer(self, defaults: Mapping[str, Setting]) -> Entry:
         """Return the optimizer with the defaults for so many columns, unless it is written."""
@@ -404,7 +459,12 @@ class FittedTraining:
             job,
             model=spec.Component(self.model.name, parameters),
             optimizer=settings.own_function("optimizer")
-            or steps.optimizer(self.optimizer, settings.resolved, settings.framework),
+            or steps.optimizer(
+                self.optimizer,
+                settings.resolved,
+                settings.framework,
+                is_forest=settings.choice.is_forest,
+            ),
             schedule=steps.schedule(settings.schedule, settings.resolved, training, rows.training),
             training=training,
         )
@@ -423,6 +483,8 @@ def model_parameters(
     """
     choice, resolved = settings.choice, settings.resolved
     values = dict(choice.params)
+    if choice.is_forest:
+        values["num_parallel_tree"] = settings.get(trees.LENGTH.name) or trees.TREES_OF_FOREST
     for row in model.params:
         prefix, _, name = row.name.partition(".")
         value = resolved[row.name].value if row.name in resolved else row.default
@@ -439,6 +501,7 @@ def plan(
     statement: ast.Statement,
     query: spec.Query,
     schema: Schema,
+    checked: CheckedSettings,
     parent: warm_start.Parent | None = None,
     workers: int | None = None,
     last: spec.Query | None = None,
@@ -446,140 +509,46 @@ def plan(
 ) -> TrainingPlan:
     """Check the statement against the query's columns; raises all its errors together.
 
-    parent: the model that TRAIN … USING starts from. workers: of the session, which overrides the statement. last: the
-    query of the model's last training, for a training on the rows that are new since then. models: the models of
-    FEATURES(m) in COLUMN.
+    checked: the settings of the statement. parent: the model that TRAIN … USING starts from. workers: of the session,
+    which overrides the statement. last: the query of the model's last training, for a training on the rows that are new
+    since then. models: the models of FEATURES(m) in COLUMN.
     """
-    errors: list[SQLFlowError] = []
-    notes: list[str] = list(statement.warnings)
-    settings = check_settings(statement, errors, notes, parent)
+    settings, errors, notes = checked.settings, list(checked.errors), [*statement.warnings, *checked.notes]
     errors += running.problems(settings, workers)
-    label_spans = _labels(statement, settings, schema, errors)
-    label = next(iter(label_spans), "")
-    weight = weights.column(settings, schema, label, errors)
-    bad_rows.check(settings, schema, label, errors)
-    growing = increments.column(settings, schema, {*label_spans, weight}, errors)
-    held_out = held_out_rows(statement, settings.resolved, errors, none=settings.only_fits)
-    group = row_groups.column(settings, schema, label, statement, held_out, errors)
-    forecast = forecasts.read_forecast(settings, schema, label, statement, errors)
-    splitting = Splitting()
-    if not (forecast or settings.only_fits):
-        splitting = splits.choose(settings, schema, label, held_out, errors, group)
-    reserved = {weight: "the weight of the rows", label: "the label", growing: "what tells new rows"}
-    reserved[splitting.mark] = "what marks the validation rows"
-    reserved |= dict.fromkeys(label_spans, "a label" if len(label_spans) > 1 else "the label")
+    rows = plan_rows(statement, settings, schema, errors)
     if parent:
         errors += (reused.with_parent(name, parent.reference) for name in statement.reused_models)
-    resolver = Resolver(schema, reserved, errors, notes, models)
-    drafts, decisions = _draft_written_columns(statement, settings, resolver), list[Decision]()
+    resolver = Resolver(schema, rows.reserved_columns, errors, notes, models)
+    drafts, decisions = draft_written_columns(statement, settings, resolver), list[Decision]()
     if not parent:
-        groups = {splitting.group: splits.ONE_SIDE, group: "a ranking is within them"}
-        drafts += _unwritten_drafts(statement, settings, resolver, drafts, groups, forecast, decisions)
+        drafts += draft_other_columns(
+            statement, settings, resolver, drafts, rows.groups, rows.forecast, decisions
+        )
     if parent:
         notes += time_zone_notes(parent.spec, query)
     kept = warm_start.inputs(parent, statement, schema, errors) if parent else {}
     raise_all(errors)
+    label = rows.label
     return TrainingPlan(
         statement=statement,
-        query=increments.select_new_rows(query, growing, last),
+        query=increments.select_new_rows(query, rows.growing, last),
         schema=schema,
         settings=settings,
         label=label,
-        label_span=label_spans.get(label),
-        weight=weight,
-        group=group,
+        label_span=rows.labels.get(label),
+        weight=rows.weight,
+        group=rows.group,
         drafts=tuple(drafts),
-        held_out=held_out,
-        splitting=splitting,
-        forecast=forecast,
+        held_out=rows.held_out,
+        splitting=rows.splitting,
+        forecast=rows.forecast,
         parent=parent,
         kept=kept,
         computed=resolver.computed | warm_start.computed_columns(kept),
-        more_labels={column: span for column, span in label_spans.items() if column != label},
+        more_labels={column: span for column, span in rows.labels.items() if column != label},
         notes=notes,
         decisions=decisions,
     )
-
-
-def _labels(
-    statement: ast.Statement, settings: TrainSettings, schema: Schema, errors: list[SQLFlowError]
-) -> dict[str, Span]:
-    """Return the columns of the labels with their places; none for models without a label and after an error."""
-    spans = labels.label_spans(statement, settings.model, schema, errors)
-    for column, span in spans.items():
-        if error := labels.check_type(schema, column, settings.model):
-            error.span = error.span or span
-            if error.advice is not None and statement.model is not None:
-                error.advice.span = statement.model.span
-            errors.append(error)
-    several_labels.check(statement, settings, spans, errors)
-    return spans
-
-
-def _draft_written_columns(
-    statement: ast.Statement, settings: TrainSettings, resolver: Resolver
-) -> list[Draft]:
-    """Return the drafts of the COLUMN clauses."""
-    drafts: list[Draft] = []
-    for clause in statement.columns:
-        name = written_input(clause, settings.choice.example.architecture.inputs, resolver.errors)
-        drafts += (replace(draft, input=name) for draft in resolver.items(clause.items))
-    return drafts
-
-
-def _unwritten_drafts(
-    statement: ast.Statement,
-    settings: TrainSettings,
-    resolver: Resolver,
-    drafts: Sequence[Draft],
-    groups: Mapping[str, str],
-    forecast: spec.Forecast | None,
-    decisions: list[Decision],
-) -> list[Draft]:
-    """Return the drafts of the columns that `drafts` do not mention.
-
-    groups: columns of groups -> why they are left out. decisions: those on columns without drafts are added.
-    """
-    operands = {column for source in resolver.computed.values() for column in table_columns(source)}
-    mentioned = operands | {column for draft in drafts for column in draft.columns}
-    schema, all_drafts = resolver.schema, []
-    names = () if any(clause.only for clause in statement.columns) else schema.names
-    names = tuple(column for column in names if column not in mentioned)
-    numbers = [column for column in names if schema.type(column) is ColumnType.NUMBER]
-    bins = bins_of_each(len(numbers)) if settings.choice.example.encodes else 0
-    for column in names:
-        if why := groups.get(column):
-            note = f"{column}, of the groups, is left out: {why}; name it in COLUMN to use it"
-            resolver.notes.append(note)
-        elif column not in resolver.reserved:
-            column_drafts = forecasts.drafts(forecast, column, schema) if forecast else None
-            if column_drafts is None:
-                column_drafts = derive(
-                    column,
-                    schema,
-                    resolver.notes,
-                    statement.select_span,
-                    bins=bins,
-                    trees=settings.is_trees,
-                )
-                if schema.type(column) is ColumnType.TEXT and settings.get(TEXT_NUMBERS) == "convert":
-                    column_drafts = _numbers_in_text(column, column_drafts, resolver, bins)
-                if not column_drafts:
-                    reason, hint = schema.why_unusable(column)
-                    decisions.append(Decision((column,), f"it {reason}; {hint}"))
-                    resolver.notes.append(decisions[-1].note)
-            all_drafts += column_drafts
-    return all_drafts
-
-
-def _numbers_in_text(column: str, category: Sequence[Draft], resolver: Resolver, bins: int) -> list[Draft]:
-    """Return the drafts of a column of texts; statistics decide whether the texts are numbers."""
-    names = {decimal: resolver.number_in_text(column, decimal) for decimal in PATTERNS}
-    numbers = {
-        decimal: resolver.over_the_table(derive(name, resolver.schema, [], None, bins=bins))
-        for decimal, name in names.items()
-    }
-    return numbers_in_text(column, category, numbers)
 
 
 def check_without_columns(
@@ -589,8 +558,8 @@ def check_without_columns(
 
     parent, workers: as for `plan`.
     """
-    errors: list[SQLFlowError] = []
-    settings = check_settings(statement, errors, [], parent)
+    checked = check_settings(statement, parent)
+    settings, errors = checked.settings, list(checked.errors)
     errors += running.problems(settings, workers)
     label_names = labels.read_labels(statement, settings.model, errors)
     several_labels.check(statement, settings, {str(name): name.span for name in label_names}, errors)

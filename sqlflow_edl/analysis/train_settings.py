@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from edl import metrics, spec
-from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from sqlflow_edl.analysis import catalog, forecasts, user_model, warm_start
+from edl.errors import SemanticError, Span, SQLFlowError
+from sqlflow_edl.analysis import catalog, user_model, warm_start
 from sqlflow_edl.analysis.choice import Choice, choose, with_loss
 from sqlflow_edl.analysis.entries import NETWORKS, Entry
 from sqlflow_edl.analysis.losses import LOSSES
@@ -98,21 +99,28 @@ class TrainSettings:
         )
 
 
-def checked_settings(statement: ast.Statement, parent: warm_start.Parent | None = None) -> TrainSettings:
-    """Return the settings without the database; raises all their errors together."""
+class CheckedSettings(NamedTuple):
+    """Settings with their errors, which are raised together with those of the columns, and notes."""
+
+    settings: TrainSettings
+    errors: tuple[SQLFlowError, ...]
+    notes: tuple[str, ...]
+
+
+def check_settings(statement: ast.Statement, parent: warm_start.Parent | None = None) -> CheckedSettings:
+    """Check model, optimizer, loss and attributes, which need no database.
+
+    Raises SemanticError for a parent that cannot be trained further.
+    """
     errors: list[SQLFlowError] = []
-    settings = check_settings(statement, errors, [], parent)
-    raise_all(errors)
-    return settings
+    notes: list[str] = []
+    settings = _resolve_settings(statement, parent, errors, notes)
+    return CheckedSettings(settings, tuple(errors), tuple(notes))
 
 
-def check_settings(
-    statement: ast.Statement,
-    errors: list[SQLFlowError],
-    notes: list[str],
-    parent: warm_start.Parent | None = None,
+def _resolve_settings(
+    statement: ast.Statement, parent: warm_start.Parent | None, errors: list[SQLFlowError], notes: list[str]
 ) -> TrainSettings:
-    """Check model, optimizer, loss and attributes, which need no database."""
     choice = choose(statement, errors)
     if parent:
         choice = warm_start.choice(parent, choice, statement, errors)
@@ -134,6 +142,10 @@ def check_settings(
     framework = parent.spec.framework if parent else _framework(choice, resolved, loss, errors)
     if choice.is_trees:
         trees.check(resolved, framework, errors)
+    if choice.is_forest and statement.model:
+        notes.append(
+            f"{statement.model} is one round of XGBoost with many trees, each from a sample of the rows"
+        )
     if parent:
         warm_start.check_parameters(parent, resolved, errors)
     if choice.own and statement.model:
@@ -201,7 +213,7 @@ def _dictionary(choice: Choice, chosen: Sequence[Entry]) -> Dictionary:
     shared: Sequence[AttributeRow] = TRAIN
     if choice.example.task == "forecasting":
         shared = [row for row in shared if row.name not in forecast.OF_ROWS]
-        elsewhere |= dict.fromkeys(forecast.OF_ROWS, forecasts.WHY_NOT)
+        elsewhere |= dict.fromkeys(forecast.OF_ROWS, forecast.WHY_NOT)
     if not choice.is_trees:
         return Dictionary((*shared, *KUBERNETES, *rows), elsewhere)
     shared = [row for row in shared if row.name not in trees.OF_NETWORKS]

@@ -181,7 +181,7 @@ def _fit_counts(plan: TrainingPlan, classes: Mapping[str, labels.Values], total:
     """Return the JobSpec for so many rows."""
     label_classes, first = classes.get(plan.label), plan.notes[:]
     settled = (
-        plan.splitting.settle(None, plan.label, labels.has_classes(plan, label_classes))
+        plan.splitting.settle(None, plan.label, plan.has_classes(label_classes))
         if plan.label
         else plan.splitting
     )

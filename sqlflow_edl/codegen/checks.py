@@ -43,7 +43,8 @@ def _is_name(part: str) -> bool:
 def _names(spec: JobSpec) -> Iterator[tuple[str, str]]:
     """Yield each name with a description of its object."""
     yield "a model", spec.model.name
-    yield from (("an input", name) for name in spec.inputs)
+    for name in spec.inputs:
+        yield "an input", name
     if activation := spec.model.params.get("activation"):
         yield "an activation", str(activation)
     if spec.own is not None:

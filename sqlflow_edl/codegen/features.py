@@ -1,15 +1,17 @@
-"""Features of a JobSpec as expressions of `edl.features`, and the files of lists that are too long for the page."""
+"""Features and series of a JobSpec as expressions, and the files of lists that are too long for the page."""
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
-from edl.spec import Category, Computed, Feature, Function, Source, is_category, parts_of
-from sqlflow_edl.codegen import forecasts
-from sqlflow_edl.codegen.source import CallExpression, Expression, Items, line, literal
+from edl.spec import Category, Computed, Feature, Function, JobSpec, Source, is_category, parts_of, sources
+from edl.spec.forecast import LAG, PREFIX
+from sqlflow_edl.codegen.source import CallExpression, Expression, Items, layout, line, literal
 
 _POSITIONAL = {"boundaries", "values", "n", "size"}  # other arguments have their name
 _ALWAYS = {"mean"}  # written even if it is the default
@@ -27,7 +29,13 @@ def features(inputs: Mapping[str, tuple[Feature, ...]], stored: dict[str, bytes]
 
 def _columns(features: tuple[Feature, ...], prefix: str, stored: dict[str, bytes]) -> Expression:
     calls = (_call(feature, f"{prefix}f{i}", stored) for i, feature in enumerate(features))
-    return forecasts.lags(features) or CallExpression("fc.Features", tuple(calls))
+    return _lags(features) or CallExpression("fc.Features", tuple(calls))
+
+
+@functools.cache
+def _fields(kind: type[Feature | Category]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Return the fields of a kind of column. msgspec evaluates their annotations each time."""
+    return msgspec.structs.fields(kind)
 
 
 def _call(column: Feature | Category, name: str, stored: dict[str, bytes]) -> Expression:
@@ -36,7 +44,7 @@ def _call(column: Feature | Category, name: str, stored: dict[str, bytes]) -> Ex
     name: of the file of a list that is too long for the page.
     """
     arguments: list[Expression | tuple[str, Expression]] = []
-    for field in msgspec.structs.fields(column):
+    for field in _fields(type(column)):
         value = getattr(column, field.name)
         if field.name == column.made_of:
             arguments += _parts(column, name, stored)
@@ -96,3 +104,34 @@ def _format_list(
     path = next((path for path, same in stored.items() if same == content), f"vocabulary/{name}.json")
     stored[path] = content
     return f'fc.stored(STORED / "{path.removeprefix("vocabulary/")}")'
+
+
+def series(spec: JobSpec) -> str:
+    """Return `SERIES = forecasting.Series(…)`; empty for models that forecast nothing."""
+    if spec.forecast is None:
+        return ""
+    forecast = spec.forecast
+    by: list[tuple[str, Expression]] = (
+        [("by", Items(tuple(map(literal, forecast.series))))] if forecast.series else []
+    )
+    names = ("horizon", "step", "season", "lags", "windows")
+    numbers: list[tuple[str, Expression]] = [(name, literal(getattr(forecast, name))) for name in names]
+    columns = [name for name in spec.columns if not name.startswith(PREFIX)]
+    known_columns = [name for name in columns if name not in forecast.order_columns]
+    if known_columns:
+        numbers.append(("known", Items(tuple(map(literal, known_columns)))))
+    if forecast.centre_or_zero:
+        numbers.append(("centre", literal(forecast.centre_or_zero)))
+    named = (("time", literal(forecast.time)), *by, *numbers)
+    return layout(
+        CallExpression("forecasting.Series", (literal(spec.label.column), *named)), prefix="SERIES = "
+    )
+
+
+def _lags(features: Sequence[Feature]) -> Expression | None:
+    """Return `fc.Features(*fc.lags(28))` for features that are the lags of a series and nothing else."""
+    count = len(features)
+    names = [f"{LAG}{lag}" for lag in range(1, count + 1)]
+    are_raw = all(feature.is_for_trees and not feature.part for feature in features)
+    same = are_raw and [*map(str, chain.from_iterable(map(sources, features)))] == names
+    return CallExpression("fc.Features", (f"*fc.lags({count})",)) if same and features else None

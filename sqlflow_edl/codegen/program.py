@@ -43,9 +43,9 @@ from sqlflow_edl.analysis.catalog import MODELS
 from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.models.base import Architecture
 from sqlflow_edl.analysis.user_model import ARCHITECTURE
-from sqlflow_edl.codegen import forecasts, frameworks, trees
+from sqlflow_edl.codegen import frameworks, trees
 from sqlflow_edl.codegen.checks import check_names
-from sqlflow_edl.codegen.features import features
+from sqlflow_edl.codegen.features import features, series
 from sqlflow_edl.codegen.imports import imports
 from sqlflow_edl.codegen.source import CallExpression, Expression, Items, comment, layout, literal
 from sqlflow_edl.codegen.user_model import own_model
@@ -175,7 +175,7 @@ def _model_values(spec: JobSpec, stored: dict[str, bytes], parts: _SharedParts) 
         **_shared_values(spec, parts),
         "features": expression,
         "class_weights": _class_weights(spec),
-        "series": forecasts.series(spec),
+        "series": series(spec),
         "seed": spec.training.seed,
         **(_tree_values(spec) if spec.framework in TREES else _network_values(spec)),
     }

@@ -51,7 +51,7 @@ def model(spec: JobSpec) -> str:
     params = {
         **objective(spec),
         "learning_rate": spec.optimizer.params["learning_rate"],
-        **trees.keywords(spec.framework, spec.model.params),
+        **trees.keywords(spec.framework, spec.model.params, spec.inputs["features"]),
         "seed": spec.training.seed,
     }
     features = "FEATURES" if spec.forecast is None else 'FEATURES["features"]'

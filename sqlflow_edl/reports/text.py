@@ -214,7 +214,11 @@ def left_out(columns: str, why: str, models: Sequence[spec.JobSpec], noun: str) 
 def settings(training: spec.Training) -> Iterator[tuple[str, str]]:
     """Yield name and value of each setting except those that reports show elsewhere."""
     for name, setting in msgspec.structs.asdict(training).items():
-        if name not in _SHOWN_ELSEWHERE and (setting or name not in _OPTIONAL):
+        if (
+            name not in _SHOWN_ELSEWHERE
+            and setting is not msgspec.UNSET
+            and (setting or name not in _OPTIONAL)
+        ):
             yield name, value(setting)
 
 

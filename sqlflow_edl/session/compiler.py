@@ -48,7 +48,7 @@ from sqlflow_edl.analysis.search.plan import AnyPlan
 from sqlflow_edl.analysis.search.table_probe import TableProbe
 from sqlflow_edl.analysis.settings import running
 from sqlflow_edl.analysis.settings.search import KINDS
-from sqlflow_edl.analysis.train_settings import checked_settings
+from sqlflow_edl.analysis.train_settings import CheckedSettings, check_settings
 from sqlflow_edl.analysis.warm_start import Parent
 from sqlflow_edl.codegen import GeneratedProgram, generate
 from sqlflow_edl.errors.spans import set_missing_spans, shift_spans
@@ -87,6 +87,46 @@ class Use:
     reference: str
     trained: spec.JobSpec
     planned: spec.JobSpec
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTraining:
+    """TRAIN statement that is checked without the columns of its query.
+
+    settings: None of a search, and if their parent is wrong. here: a process of this session would train it.
+    """
+
+    statement: Statement
+    parent: Parent | None
+    searches: bool
+    settings: CheckedSettings | None
+    errors: tuple[SQLFlowError, ...]
+    here: bool
+
+    @property
+    def framework(self) -> str:
+        """Framework that trains, as far as it is known."""
+        if self.settings is None or self.errors:
+            return spec.ENSEMBLE
+        return self.settings.settings.framework
+
+    @property
+    def other_frameworks(self) -> list[str]:
+        """Frameworks that are installed and have the model."""
+        if self.settings is None or self.errors:
+            return []
+        return [name for name in self.settings.settings.choice.example.frameworks if is_installed(name)]
+
+    @property
+    def process(self) -> str:
+        """Framework of the process of the session that will train; empty if none will."""
+        if not self.here:
+            return ""
+        if self.settings is None:
+            return spec.ENSEMBLE
+        settings = self.settings.settings
+        shared = settings.only_fits or complete_settings(running.cluster(settings)).workers
+        return settings.framework if not shared and is_installed(settings.framework) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,57 +170,59 @@ class Compiler:
         _, result = self.run_plan(statement, self.training_plan(statement), look_at)
         return replace(result, spec=self.with_workers(result.spec))
 
+    def check_training(self, statement: Statement) -> CheckedTraining:
+        """Check the statement as far as possible without the columns of its query.
+
+        Its errors are raised with those of the columns, or now if it has no query.
+        """
+        parent, searches = self.parent(statement), self._searches(statement)
+        settings: CheckedSettings | None = None
+        errors: list[SQLFlowError] = []
+        try:
+            if searches:
+                search.check_without_columns(statement)
+            else:
+                settings = check_settings(statement, parent)
+                errors.extend(settings.errors)
+        except SQLFlowError as error:
+            errors.append(error)
+        if not statement.select:
+            raise_all(errors)
+        here = not (errors or self.workers or self.has_master)
+        return CheckedTraining(statement, parent, searches, settings, tuple(errors), here)
+
     def training_plan(
         self,
         statement: Statement,
-        warm: Callable[[str], None] = lambda framework: None,
+        checked: CheckedTraining | None = None,
         unfit: Mapping[str, tuple[str, str]] | None = None,
     ) -> AnyPlan:
         """Check the statement against its query's columns and raise all its errors together.
 
-        warm: called with the framework as soon as it is known, unless the job has workers. unfit: of `Schema`.
+        checked: the statement as `check_training` gives it. unfit: of `Schema`.
         """
-        wrong: list[SQLFlowError] = []
-        framework = spec.ENSEMBLE
-        others: list[str] = []
-        searches = self._searches(statement)
-        parent = self.parent(statement)
-        try:
-            if searches:
-                search.check_without_columns(statement)
-                if not (self.workers or self.has_master):
-                    warm(spec.ENSEMBLE)
-            else:
-                settings = checked_settings(statement, parent)
-                framework = settings.framework
-                others = [name for name in settings.choice.example.frameworks if is_installed(name)]
-                shared = (
-                    self.workers or self.has_master or complete_settings(running.cluster(settings)).workers
-                )
-                if not (shared or settings.only_fits) and is_installed(framework):
-                    warm(framework)
-        except SQLFlowError as error:
-            wrong.append(error)
-            if not statement.select:
-                raise
+        checked = checked or self.check_training(statement)
+        parent, settings = checked.parent, checked.settings
         try:
             self._read_as_before(statement, parent)
             schema, query = self.describe(statement)
             schema = Schema(schema.arrow, schema.dialect, unfit)
         except SQLFlowError as error:
-            raise_all([*wrong, error])
+            raise_all([*checked.errors, error])
             raise
         with set_missing_spans(statement.model.span if statement.model else None):
-            self._check_machine(framework, others=others)
+            self._check_machine(checked.framework, others=checked.other_frameworks)
         if isinstance(self.source, TextSource):
             query = stored_readings.differing_query(self.source.readings, query)
-        if searches:
+        if settings is None:
+            if not checked.searches:
+                raise_all(list(checked.errors))
             probe = TableProbe(self.source, statement.select, tuple(schema.names))
             return self._with_held_out(
                 search.plan(statement, query, schema, self.load_reused(statement), self.clock, probe)
             )
         last, models = self._last_query(statement, parent), self.load_reused(statement)
-        planned = train.plan(statement, query, schema, parent, self.workers, last, models=models)
+        planned = train.plan(statement, query, schema, settings, parent, self.workers, last, models=models)
         if parent is not None:
             again = used_model.over_schema(parent.spec, schema)
             check_types(statement, parent.spec, again, schema, self._has_values)

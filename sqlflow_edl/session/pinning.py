@@ -1,13 +1,14 @@
 """Rows of a TRAIN statement: the step from its plan to its JobSpec.
 
 `pin_and_fit` pins the rows, fits the features to the training rows and checks the validation rows. `look` makes the
-same JobSpec from a look at the queries and pins nothing.
+same JobSpec from a look at the queries and pins nothing. Both go the way of `_TrainingRows.fit`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,11 +24,12 @@ from edl.data.readers import JoinedReader
 from edl.errors import SemanticError, Span, SQLFlowError, UnfitValueError
 from edl.features import own_functions
 from edl.features.computed import arguments, with_computed
+from edl.forecasting import ExamplesReader
 from edl.jobs.job_folder import JobFolder
 from edl.models.fitting import write_fitting
 from edl.sources.pinning_cost import RowMeter
 from edl.spec.computed import functions
-from sqlflow_edl.analysis import expressions, forecasts, labels, without_rows
+from sqlflow_edl.analysis import expressions, labels, without_rows
 from sqlflow_edl.analysis.checks.data import DataChecks
 from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.computed import fix_statistics, is_fixed, state_of
@@ -35,7 +37,6 @@ from sqlflow_edl.analysis.columns.decisions import record_fitting, summaries
 from sqlflow_edl.analysis.columns.derive import list_readings
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.rows import increments, splits, validation
-from sqlflow_edl.analysis.rows.bad_rows import BadRows
 from sqlflow_edl.analysis.rows.row_filter import RowFilter
 from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
 from sqlflow_edl.analysis.statistics.encoding_statistics import with_statistics
@@ -68,37 +69,16 @@ def pin_and_fit(source: data.Source, plan: AnyPlan, job: JobFolder, observer: Ob
             source.unpin(pinned, job.rows)
             pinned, plan, classes = _pin(source, smaller, job)
     try:
-        return _fit(source, plan, pinned, classes, checks, job, observer)
+        _hold_out(plan, checks, partial(_pin_held_out, source, job))
+        observer.doing("fitting the features")
+        rows = _PinnedRows(plan, checks, pinned, classes, data.open_reader(pinned, job.rows))
+        planned = rows.fit()
+        fitted = with_statistics(planned.spec, rows.reader.read)
     except UnfitValueError:  # after which the plan leaves the column out
         source.unpin(pinned, job.rows)
         raise
-
-
-def _fit(
-    source: data.Source,
-    plan: AnyPlan,
-    pinned: data.Pinned,
-    classes: dict[str, labels.Values],
-    checks: DataChecks,
-    job: JobFolder,
-    observer: Observer,
-) -> PinnedTraining:
-    """Fit the features to the pinned rows, and check them."""
-    _hold_out(plan, checks, partial(_pin_held_out, source, job))
-    observer.doing("fitting the features")
-    reader, held_out = data.open_reader(pinned, job.rows), pinned.validation
-    if isinstance(plan, TrainingPlan) and plan.forecast:
-        plan, reader = forecasts.examples(plan, reader.read(0, pinned.rows))
-        held_out = reader.rows - reader.training
-    rows = _rows(plan, reader.rows, held_out, checks, pinned.digest)
-    if rows.validation and not plan.held_out.query:
-        checks.hold_out(reader.read(rows.training, reader.rows, plan.columns))
-    statistics = _statistics(plan, checks, lambda: reader.read(0, rows.training, plan.columns))
-    planned = _fit_plan(_with_since(plan, reader, rows), checks, statistics, rows, classes)
-    fitted = with_statistics(planned.spec, reader.read)
-    write_fitting(
-        job.rows, record_fitting(planned.columns, plan.decisions, fitted.features, planned.warnings)
-    )
+    decisions = planned.plan.decisions
+    write_fitting(job.rows, record_fitting(planned.columns, decisions, fitted.features, planned.warnings))
     return PinnedTraining(pinned, fitted, planned.warnings)
 
 
@@ -119,40 +99,143 @@ def look(source: data.Source, plan: AnyPlan, *, only_schema: bool = False) -> Pl
     if only_schema and not any(batch.num_rows for batch in source.stream(plan.statement.select)):
         return Planned(plan, without_rows.fit(plan), {})
     checks = plan.checks()
-    times = splits.Times(plan.splitting.time) if plan.splitting.time else None
-    plan = _without_skipped_rows(source, plan)
-    trained_on = _row_filter(plan, plan.schema.names)
-    with trained_on.place(plan.statement.select_span):
-        select = trained_on.of(plan.statement.select)
-        meters: list[RowMeter] = []  # of each time that the rows are read
+    rows = _LookedRows(_without_skipped_rows(source, plan), checks, source)
+    planned = rows.fit()
+    return replace(planned, read=rows.meters[0].estimate())
 
-        def read() -> Iterable[pa.RecordBatch]:
-            meters.append(RowMeter())
-            return meters[-1].watch(source.stream(select))
 
-        held_out = None
-        if isinstance(plan, TrainingPlan) and plan.forecast:
-            plan, examples = forecasts.examples(plan, read())
-            held_out = examples.rows - examples.training
-            rows: Callable[[], Iterable[pa.RecordBatch]] = partial(examples.read, 0, examples.rows)
-        else:
-            rows = read
-        statistics = _statistics(plan, checks, lambda: times.watch(rows()) if times else rows())
-    _hold_out(plan, checks, source.stream)
-    label = statistics.get(plan.label) or max(
-        statistics.values(), key=lambda column_statistics: column_statistics.rows, default=ColumnStatistics()
-    )
-    counts = {label: statistics[label].counts for label in _labels(plan)}
-    classes = {
-        label: value_counts.classes if value_counts else None for label, value_counts in counts.items()
-    }
-    plan = _settle_split(plan, times, classes)
-    if held_out is None:
-        held_out = splits.expected_counts(plan.splitting, label, statistics.get(plan.splitting.mark))
-    if plan.splitting.mark:
-        splits.check_found(plan.splitting, label.rows, held_out)
-    planned = _fit_plan(plan, checks, statistics, _rows(plan, label.rows, held_out, checks), classes)
-    return replace(planned, read=meters[0].estimate())
+class _TrainingRows(ABC):
+    """Rows of a training, by which its plan becomes a JobSpec: pinned, or looked at.
+
+    plan: with what the rows show of it: the steps of a series, the split that suits them. held_out: number of
+    validation rows among them, None until the statistics tell.
+    """
+
+    def __init__(self, plan: AnyPlan, checks: DataChecks, held_out: int | None = None) -> None:
+        self.plan = plan
+        self.checks = checks
+        self.held_out = held_out
+
+    def fit(self) -> Planned:
+        """Fit the plan to the rows, and check them."""
+        plan = self.plan
+        with self.locate_errors():
+            if isinstance(plan, TrainingPlan) and plan.forecast:
+                self.plan, examples = plan.fit_series(self.read_all())
+                self.held_out = examples.rows - examples.training
+                self.take_examples(examples)
+            self.divide()
+            statistics = _statistics(self.plan, self.checks, self.read_training)
+        rows, classes = self.settle(statistics)
+        return _fit_plan(self.plan, self.checks, statistics, rows, classes)
+
+    def locate_errors(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context that sets the source span of errors of the database."""
+        return contextlib.nullcontext()
+
+    @abstractmethod
+    def read_all(self) -> Iterable[pa.RecordBatch]:
+        """Return all rows of the query."""
+
+    @abstractmethod
+    def take_examples(self, examples: ExamplesReader) -> None:
+        """Read the examples of a forecast in place of the rows."""
+
+    @abstractmethod
+    def divide(self) -> None:
+        """Let the checks see the validation rows, if they are known before the statistics."""
+
+    @abstractmethod
+    def read_training(self) -> Iterable[pa.RecordBatch]:
+        """Return the rows of the statistics."""
+
+    @abstractmethod
+    def settle(self, statistics: Statistics) -> tuple[spec.Rows, Mapping[str, labels.Values]]:
+        """Settle the split in the plan; return the number of rows and the classes of all rows by label."""
+
+
+class _PinnedRows(_TrainingRows):
+    """Pinned rows. classes: of all rows, by label."""
+
+    def __init__(
+        self,
+        plan: AnyPlan,
+        checks: DataChecks,
+        pinned: data.Pinned,
+        classes: Mapping[str, labels.Values],
+        reader: data.Reader,
+    ) -> None:
+        super().__init__(plan, checks, pinned.validation)
+        self.reader = reader
+        self._pinned = pinned
+        self._classes = classes
+        self._rows = spec.Rows(False, 0, 0, 0)
+
+    def read_all(self) -> Iterable[pa.RecordBatch]:
+        return self.reader.read(0, self._pinned.rows)
+
+    def take_examples(self, examples: ExamplesReader) -> None:
+        self.reader = examples
+
+    def divide(self) -> None:
+        reader, plan = self.reader, self.plan
+        rows = _rows(plan, reader.rows, self.held_out, self.checks, self._pinned.digest)
+        if rows.validation and not plan.held_out.query:
+            self.checks.hold_out(reader.read(rows.training, reader.rows, plan.columns))
+        self._rows = rows
+
+    def read_training(self) -> Iterable[pa.RecordBatch]:
+        return self.reader.read(0, self._rows.training, self.plan.columns)
+
+    def settle(self, statistics: Statistics) -> tuple[spec.Rows, Mapping[str, labels.Values]]:
+        self.plan = _with_since(self.plan, self.reader, self._rows)
+        return self._rows, self._classes
+
+
+class _LookedRows(_TrainingRows):
+    """Rows of the query in the database, all of which the statistics read. meters: of each time that they are read."""
+
+    def __init__(self, plan: AnyPlan, checks: DataChecks, source: data.Source) -> None:
+        super().__init__(plan, checks)
+        self.meters: list[RowMeter] = []
+        self._source = source
+        self._filter = _row_filter(plan, plan.schema.names)
+        self._times = splits.Times(plan.splitting.time) if plan.splitting.time else None
+        self._read: Callable[[], Iterable[pa.RecordBatch]] = self.read_all
+
+    def locate_errors(self) -> contextlib.AbstractContextManager[None]:
+        return self._filter.place(self.plan.statement.select_span)
+
+    def read_all(self) -> Iterable[pa.RecordBatch]:
+        self.meters.append(RowMeter())
+        return self.meters[-1].watch(self._source.stream(self._filter.of(self.plan.statement.select)))
+
+    def take_examples(self, examples: ExamplesReader) -> None:
+        self._read = partial(examples.read, 0, examples.rows)
+
+    def divide(self) -> None:
+        """Leave the division to `settle`: it follows from the statistics."""
+
+    def read_training(self) -> Iterable[pa.RecordBatch]:
+        return self._times.watch(self._read()) if self._times else self._read()
+
+    def settle(self, statistics: Statistics) -> tuple[spec.Rows, Mapping[str, labels.Values]]:
+        plan, checks = self.plan, self.checks
+        _hold_out(plan, checks, self._source.stream)
+        counts = {label: statistics[label].counts for label in plan.all_labels}
+        classes = {label: values.classes if values else None for label, values in counts.items()}
+        self.plan = plan = _settle_split(plan, self._times, classes)
+        label = statistics.get(plan.label) or max(
+            statistics.values(),
+            key=lambda column_statistics: column_statistics.rows,
+            default=ColumnStatistics(),
+        )
+        held_out = self.held_out
+        if held_out is None:
+            held_out = splits.expected_counts(plan.splitting, label, statistics.get(plan.splitting.mark))
+        if plan.splitting.mark:
+            splits.check_found(plan.splitting, label.rows, held_out)
+        return _rows(plan, label.rows, held_out, checks), classes
 
 
 def _fit_plan(
@@ -167,7 +250,7 @@ def _fit_plan(
     classes: of all rows, by label.
     """
     label_classes = classes.get(plan.label)
-    disorders = checks.disorders(plan.whole_numbers, classes=labels.has_classes(plan, label_classes))
+    disorders = checks.disorders(plan.whole_numbers, classes=plan.has_classes(label_classes))
     with_disorder = {name: replace(statistics[name], disorder=value) for name, value in disorders.items()}
     statistics = {**statistics, **with_disorder}
     fitted = plan.fit(statistics, rows, label_classes)
@@ -270,7 +353,7 @@ def _hold_out(plan: AnyPlan, checks: DataChecks, read: Callable[[str], Iterable[
     if plan.held_out.query:
         with plan.held_out.locate_errors():
             names = [field.name for field in plan.validation.schema] if plan.validation is not None else []
-            rows = RowFilter(BadRows.of(plan).conditions, _fitting_columns(plan, names))
+            rows = RowFilter(plan.bad_rows.conditions, _fitting_columns(plan, names))
             checks.hold_out(read(rows.of(plan.held_out.query)))
 
 
@@ -294,7 +377,7 @@ def _pin(
     times = splits.Times(plan.splitting.time) if plan.splitting.time else None
     if times is not None:
         deque(times.watch(reader.read(0, pinned.rows, [plan.splitting.time])), maxlen=0)
-    classes = {name: distinct_values(reader.read(0, pinned.rows, [name]), name) for name in _labels(plan)}
+    classes = {name: distinct_values(reader.read(0, pinned.rows, [name]), name) for name in plan.all_labels}
     try:
         settled = _settle_split(plan, times, classes)
     except SQLFlowError:
@@ -322,17 +405,12 @@ def _pin_rows(source: data.Source, plan: AnyPlan, job: JobFolder, split: spec.Sp
         return pin(trained_on.of(plan.statement.select))
 
 
-def _labels(plan: AnyPlan) -> Iterable[str]:
-    return filter(None, (plan.label, *plan.more_labels))
-
-
 def _row_filter(plan: AnyPlan, names: Sequence[str] = ()) -> RowFilter:
     """Return the filter of the rows of the query that are trained on.
 
     names: columns of the query, of which those without unfit values are read.
     """
-    conditions = (*increments.conditions(plan), *BadRows.of(plan).conditions, *filter(None, [plan.sample]))
-    return RowFilter(conditions, _fitting_columns(plan, names))
+    return RowFilter(plan.conditions, _fitting_columns(plan, names))
 
 
 def _fitting_columns(plan: AnyPlan, names: Sequence[str]) -> tuple[str, ...]:
@@ -352,13 +430,15 @@ def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:
     Raises SemanticError if none is left.
     """
     select, span = plan.statement.select, plan.statement.select_span
-    if plan.query.increment:
+    if increment := plan.query.increment:
         with shift_spans(span):
-            last = source.stream(increments.greatest_query(plan)).read_all()["last"][0].as_py()
-        plan = increments.bound_rows(plan, last)
-        plan.notes.extend(increments.increment_notes(plan.query.increment))
-        select = RowFilter(tuple(increments.conditions(plan))).of(select)
-    bad = BadRows.of(plan)
+            greatest = increments.greatest_query(increment, plan.schema, select)
+            last = source.stream(greatest).read_all()["last"][0].as_py()
+        increment = increments.bound_rows(increment, last, plan.settings.span(increments.INCREMENTAL))
+        plan = replace(plan, query=msgspec.structs.replace(plan.query, increment=increment))
+        plan.notes.append(increments.increment_note(increment))
+        select = RowFilter(tuple(increments.conditions(increment, plan.schema))).of(select)
+    bad = plan.bad_rows
     if bad.columns:
         with shift_spans(span):
             counts = source.stream(bad.among(select)).read_all()
@@ -372,7 +452,7 @@ def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:
 
 def _settle_split(plan: AnyPlan, times: splits.Times | None, classes: Mapping[str, labels.Values]) -> AnyPlan:
     """Return the plan with the split that suits the rows and the classes of all labels but the first."""
-    is_class = labels.has_classes(plan, classes.get(plan.label))
+    is_class = plan.has_classes(classes.get(plan.label))
     splitting = plan.splitting.settle(times, plan.label, is_class)
     return replace(plan, splitting=splitting, more_classes={name: classes[name] for name in plan.more_labels})
 

@@ -110,7 +110,10 @@ class JobRunner:
 
     def _train(self, statement: Statement, on: KubernetesSettings | None) -> Result:
         registry = self._compiler.registry
-        plan = self._compiler.training_plan(statement, self._submitter.warm)
+        checked = self._compiler.check_training(statement)
+        if checked.process:
+            self._submitter.warm(checked.process)
+        plan = self._compiler.training_plan(statement, checked)
         if isinstance(plan, SearchPlan) and not (self._compiler.workers or self._compiler.has_master):
             self._submitter.prepare_trials(plan.first_plan.settings.framework)
         name = str(statement.into[0])

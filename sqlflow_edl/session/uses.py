@@ -73,8 +73,8 @@ class ModelUse:
     @property
     def report(self) -> str:
         """Report that needs no program, a key of `WITHOUT_PROGRAM`, or an empty text."""
-        wanted = self.use.planned.report or ""
-        return wanted if wanted == "features" or (wanted == "drift" and not self.target) else ""
+        name = self.use.planned.report
+        return name if name == "features" or (name == "drift" and not self.target) else ""
 
     @property
     def needs_framework(self) -> bool:

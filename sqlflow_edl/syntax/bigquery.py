@@ -51,6 +51,8 @@ MODELS: Mapping[str, str | None] = {
     "dnn_linear_combined_classifier": "DNNLinearCombinedClassifier",
     "boosted_tree_regressor": "BoostedTreesRegressor",
     "boosted_tree_classifier": "BoostedTreesClassifier",
+    "random_forest_regressor": "RandomForestRegressor",
+    "random_forest_classifier": "RandomForestClassifier",
     "kmeans": "KMeans",
     "arima_plus": "Forecast",
     "transform_only": "Transform",
@@ -58,13 +60,12 @@ MODELS: Mapping[str, str | None] = {
     "automl_classifier": None,
 }
 _INSTEAD = {
-    "random_forest_regressor": "trees are boosted here: boosted_tree_regressor",
-    "random_forest_classifier": "trees are boosted here: boosted_tree_classifier",
     "matrix_factorization": "train a DeepFM with embeddings of users and items, see sqlflow help embeddings",
     "autoencoder": "clusters of codes are those of SELECT … TO TRAIN DeepEmbeddedClustering INTO my_model",
     "contribution_analysis": "write SELECT … TO EXPLAIN my_model",
 }
-_TREES = ("boosted_tree_regressor", "boosted_tree_classifier")
+_FORESTS = ("random_forest_regressor", "random_forest_classifier")
+_TREES = ("boosted_tree_regressor", "boosted_tree_classifier", *_FORESTS)
 _NETWORKS = ("dnn_", "linear", "logistic")
 # option -> attribute of WITH
 _ATTRIBUTES = {
@@ -81,6 +82,7 @@ _ATTRIBUTES = {
     "colsample_bytree": "model.colsample_bytree",
     "colsample_bynode": "model.colsample_bynode",
     "min_split_loss": "model.gamma",
+    "num_parallel_tree": "model.num_parallel_tree",
     "l1_reg": "model.reg_alpha",
     "l2_reg": "model.reg_lambda",
     "data_split_eval_fraction": "validation.fraction",
@@ -348,7 +350,8 @@ def _labels(
 def _map_option(option: Attribute, kind: str, errors: list[SQLFlowError]) -> Iterator[Attribute]:
     """Yield the attributes of an option; add an error for an option that is not available here."""
     key = option.key.casefold()
-    if key in _SPECIAL:
+    is_number_of_trees = key == "num_parallel_tree" and kind in _FORESTS
+    if key in _SPECIAL and not is_number_of_trees:
         yield from _SPECIAL[key](option, errors)
     elif (
         key in ("model_type", *_LABELS) or key in _IGNORED or (key == "min_rel_progress" and kind != "kmeans")

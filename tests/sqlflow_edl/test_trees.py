@@ -14,6 +14,7 @@ from edl import spec
 from edl.errors import SQLFlowError
 from edl.installation import install_extras
 from edl.models.archive import read_archive
+from sqlflow_edl.codegen import generate
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 
@@ -219,6 +220,102 @@ def test_models_have_their_names_in_other_systems(
     found = compiled(session, f"SELECT age, team FROM people TO TRAIN {name} LABEL team INTO m")
     assert (found.model.name, found.framework) == (model, library)
     assert found.model.params == params
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "trees", "depth"),
+    [
+        ("RandomForestClassifier", "", 100, 15),
+        ("RANDOM_FOREST_CLASSIFIER", "WITH n_estimators = 30, model.max_depth = 4", 30, 4),
+        ("randomforests", "WITH model.num_parallel_tree = 7", 7, 15),
+        ("xgboost.XGBRFClassifier", "", 100, None),
+    ],
+)
+def test_a_random_forest_is_one_round_of_many_trees(
+    session: Session, name: str, more: str, trees: int, depth: int | None
+) -> None:
+    [only] = session.compile(f"SELECT age, team FROM people TO TRAIN {name} {more} LABEL team INTO m")
+    found = only.spec
+    assert (found.model.name, found.framework) == ("BoostedTreesClassifier", "xgboost")
+    assert found.model.params.get("max_depth") == depth
+    assert found.model.params["num_parallel_tree"] == trees
+    assert found.model.params["subsample"] == found.model.params["colsample_bynode"] == 0.8
+    assert (found.training.epochs, found.training.early_stopping) == (1, 0)
+    assert found.optimizer.params == {"learning_rate": 1.0}
+    assert any("is one round of XGBoost" in note for note in only.notes)
+
+
+def test_a_random_forest_of_bigquery_is_trained_and_predicts(session: Session) -> None:
+    *_, predicted, query = session.run(
+        "CREATE MODEL forest OPTIONS(model_type = 'RANDOM_FOREST_CLASSIFIER', input_label_cols = ['team'], "
+        "num_parallel_tree = 5, max_tree_depth = 3) AS SELECT age, income, team FROM people; "
+        "SELECT * FROM PREDICT(forest, (SELECT age, income FROM people)); SHOW TRAIN forest"
+    )
+    assert len(set(predicted.to_arrow()["team"].to_pylist())) > 1
+    assert "num_parallel_tree = 5" in str(query.to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_a_prediction_never_falls_with_a_number_that_is_written_so(session: Session, library: str) -> None:
+    *_, predicted = session.run(
+        "CREATE TABLE waves AS SELECT range / 100.0 AS a, range % 13 AS b, ['x', 'y'][1 + range % 2] AS c, "
+        "range / 100.0 + 3 * sin(range / 50.0) AS y FROM range(1000);"
+        "SELECT * FROM waves TO TRAIN BoostedTreesRegressor "
+        f"WITH model.framework = {library}, model.monotone = [+a], train.num_boost_round = 30 LABEL y INTO rising;"
+        "SELECT * FROM PREDICT(rising, (SELECT range / 100.0 AS a, 5 AS b, 'x' AS c FROM range(1000))) ORDER BY a;"
+        "DROP TABLE waves"
+    )[:-1]
+    numbers = np.array(predicted.to_arrow()["y"].to_pylist())
+    assert (np.diff(numbers) >= -1e-6).all()
+    assert np.ptp(numbers) > 5
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "[+age, -income]",
+        "['+age', '-income']",
+        "{'age': 1, 'INCOME': -1}",
+        "'age, -income'",
+        "[age, -income]",
+    ],
+)
+def test_directions_are_signs_of_columns(session: Session, written: str) -> None:
+    [only] = session.compile(
+        "SELECT team, age, income, COALESCE(age, 0) > 30 AS old FROM people TO TRAIN BoostedTreesClassifier "
+        f"WITH monotone_constraints = {written}, model.framework = xgboost LABEL old INTO m"
+    )
+    [line] = [
+        text for text in generate(only.spec).files["model.py"].decode().splitlines() if "monotone" in text
+    ]
+    signs = {"age": "1", "income": "-1"}
+    wanted = ",".join(signs.get(next(spec.sources(each)), "0") for each in only.spec.features)
+    assert line.strip() == f'monotone_constraints="({wanted})",'
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        (
+            "BoostedTreesRegressor WITH model.monotone = [+agee] LABEL income",
+            "names agee, which is no number",
+        ),
+        (
+            "BoostedTreesRegressor WITH model.monotone = [+word] LABEL income",
+            "names word, which is no number",
+        ),
+        ("BoostedTreesClassifier WITH model.monotone = [+age] LABEL team", "needs a number or two classes"),
+        ("xgboost.gblinear WITH model.monotone = [+age] LABEL income", "gblinear is a linear model"),
+        ("BoostedTreesRegressor WITH model.monotone = 3 LABEL income", "must be columns with a direction"),
+    ],
+)
+def test_directions_of_other_columns_and_models_are_errors(
+    session: Session, statement: str, message: str
+) -> None:
+    with pytest.raises(SQLFlowError, match=message):
+        session.compile(
+            f"SELECT age, team, 't' || team % 3 AS word, income FROM people TO TRAIN {statement} INTO m"
+        )
 
 
 def test_attributes_have_their_names_in_other_systems(session: Session) -> None:

@@ -13,9 +13,9 @@ from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.query_errors import MissingColumnsError, NoModelError
 from sqlflow_edl.analysis.inference.column_types import expression_of_training
 from sqlflow_edl.analysis.schema import Schema
-from sqlflow_edl.analysis.settings import running
 from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow, Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.settings.values import read_device
 from sqlflow_edl.syntax import ast
 
 _TIMESTAMP, _ZONED = "timestamp", "tz="  # in the name of an Arrow type
@@ -187,7 +187,7 @@ def spec_of(
 def _device(trained: spec.JobSpec, kind: str, attributes: Mapping[str, Resolved]) -> spec.job.Device:
     """Return the device; the training's does not matter. Raises SemanticError if trees have to use a GPU."""
     attribute = attributes.get(f"{kind}.device")
-    device = running.device(attribute.value if attribute else None)
+    device = read_device(attribute.value if attribute else None)
     if attribute and device == "cuda" and trained.framework in spec.TREES:
         raise SemanticError("trees compute on the CPU", span=attribute.span, hint=f"leave {kind}.device out")
     return device

@@ -87,6 +87,9 @@ ATTRIBUTES = (
         aliases=("refit",),
     ),
 )
+WHY_NOT = (
+    "models of rows; a forecast runs in one process, and its backtest is the last horizon of each series"
+)
 # Attributes of models of rows that are not in the order of time.
 OF_ROWS = (
     "train.activate", "train.shuffle", "train.weight_column", "train.num_workers", "train.num_ps", "train.strategy",

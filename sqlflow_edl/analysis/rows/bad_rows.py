@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from edl.spec.computed import json_columns
 from sqlflow_edl.analysis import expressions
@@ -17,7 +18,6 @@ from sqlflow_edl.analysis.rows.row_filter import BEHIND
 from sqlflow_edl.analysis.schema import Schema
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.rows.plan import RowPlan
     from sqlflow_edl.analysis.train_settings import TrainSettings
 
 ON_BAD_ROW, SKIP = "train.on_bad_row", "skip"
@@ -40,16 +40,22 @@ class BadRows:
     listing: str = ""
 
     @classmethod
-    def of(cls, plan: RowPlan) -> Self:
-        if plan.settings.get(ON_BAD_ROW) != SKIP:
+    def of(
+        cls,
+        settings: TrainSettings,
+        schema: Schema,
+        columns: tuple[str, ...],
+        computed: Iterable[spec.Computed],
+    ) -> Self:
+        """Return the bad rows of a training. columns: the labels and the weight. computed: columns of expressions."""
+        if settings.get(ON_BAD_ROW) != SKIP:
             return cls()
-        columns = tuple(filter(None, (plan.label, *plan.more_labels, plan.weight)))
-        dialect = plan.query.dialect
+        dialect = schema.dialect
         conditions = [
-            condition for column in columns for condition in _usable_conditions(column, plan.schema, dialect)
+            condition for column in columns for condition in _usable_conditions(column, schema, dialect)
         ]
         valid = _VALID_JSON.get(dialect, "")
-        json_operands = (column for operand in plan.computed.values() for column in json_columns(operand))
+        json_operands = (column for operand in computed for column in json_columns(operand))
         texts = tuple(dict.fromkeys(json_operands)) if valid else ()
         names = [expressions.name(text, dialect) for text in texts]
         conditions += (f"({name} IS NULL OR {valid}({name}))" for name in names)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from edl import spec
-from edl.errors import SemanticError, SpecError, SQLFlowError
+from edl.errors import SemanticError, Span, SpecError, SQLFlowError
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.rows.row_filter import BEHIND
 from sqlflow_edl.analysis.schema import ColumnType, Schema
@@ -20,10 +19,7 @@ from sqlflow_edl.analysis.settings.attributes import TRAIN
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.rows.plan import RowPlan
     from sqlflow_edl.analysis.train_settings import TrainSettings
-
-Plan = TypeVar("Plan", bound="RowPlan")
 
 INCREMENTAL = "train.incremental_column"
 _TRAIN = Dictionary(TRAIN)
@@ -90,54 +86,43 @@ def select_new_rows(query: spec.Query, column: str, last: spec.Query | None) -> 
     return msgspec.structs.replace(query, increment=spec.Increment(column, after))
 
 
-def greatest_query(plan: RowPlan) -> str:
+def greatest_query(increment: spec.Increment, schema: Schema, select: str) -> str:
     """Return a query of one value, `last`: the greatest one of the column among the rows that are new."""
-    increment = plan.query.increment
-    if increment is None:
-        raise RuntimeError("the plan is of all rows")
-    name = expressions.name(increment.column, plan.query.dialect)
-    above = " AND ".join(conditions(plan))
+    name = expressions.name(increment.column, schema.dialect)
+    above = " AND ".join(conditions(increment, schema))
     where = f" WHERE {above}" if above else ""
-    return f"SELECT max({name}) AS last FROM (\n{plan.statement.select}{BEHIND}{where}"
+    return f"SELECT max({name}) AS last FROM (\n{select}{BEHIND}{where}"
 
 
-def bound_rows(plan: Plan, last: object) -> Plan:
-    """Return the plan of the rows up to `last`, the value of `greatest`: later rows are left to the next training.
+def bound_rows(increment: spec.Increment, last: object, span: Span | None) -> spec.Increment:
+    """Return the increment up to `last`, the value of `greatest_query`: later rows are left to the next training.
 
-    Raises SemanticError if no row is new.
+    span: of the attribute. Raises SemanticError if no row is new.
     """
-    increment = plan.query.increment
-    if increment is None:
-        return plan
     if last is None:
         raise SemanticError(
             f"no row has {increment.column} above {increment.after}, up to which the model was trained"
             if increment.after is not None
             else f"{increment.column} is NULL in all rows",
-            span=plan.settings.span(INCREMENTAL),
+            span=span,
             hint="train when rows have been added",
         )
-    until = msgspec.structs.replace(increment, until=_plain(last))
-    return replace(plan, query=msgspec.structs.replace(plan.query, increment=until))
+    return msgspec.structs.replace(increment, until=_plain(last))
 
 
-def conditions(plan: RowPlan) -> Iterator[str]:
+def conditions(increment: spec.Increment, schema: Schema) -> Iterator[str]:
     """Yield the conditions of the rows of the increment."""
-    increment = plan.query.increment
-    if increment is None:
-        return
-    name, kind = expressions.name(increment.column, plan.query.dialect), plan.schema.type(increment.column)
+    name, kind = expressions.name(increment.column, schema.dialect), schema.type(increment.column)
     for operator, value in ((">", increment.after), ("<=", increment.until)):
         if value is not None:
             yield f"{name} {operator} {_literal(value, kind)}"
 
 
-def increment_notes(increment: spec.Increment | None) -> Iterator[str]:
-    """Yield the words for the rows that are trained on."""
-    if increment is not None and increment.after is None:
-        yield f"all rows are trained on, up to {increment.column} {increment.until}"
-    elif increment is not None:
-        yield f"rows with {increment.column} above {increment.after}, up to {increment.until}, are trained on"
+def increment_note(increment: spec.Increment) -> str:
+    """Return the words for the rows that are trained on."""
+    if increment.after is None:
+        return f"all rows are trained on, up to {increment.column} {increment.until}"
+    return f"rows with {increment.column} above {increment.after}, up to {increment.until}, are trained on"
 
 
 def _literal(value: int | str, kind: ColumnType) -> str:

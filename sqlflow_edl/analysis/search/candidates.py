@@ -20,18 +20,18 @@ class CandidateDraft:
     """TRAIN statement of a candidate, with the source spans of the search.
 
     shared: the statement without the attributes by which candidates differ. model: its name as the search's statement
-    writes it; empty if the label decides. kept: attributes of the search that it takes over. written: its own
-    attributes, if the statement of the search writes their values. variant: its own attributes otherwise. own: the text
-    of its own attributes. items: the same, for items of COLUMN, by the span of the search's item. point: its place in a
-    search space. encodes: see `portfolio.Variant`. encoded: the columns of which that is so. clause: their COLUMN
-    clause.
+    writes it; empty if the label decides. kept: attributes of the search that it takes over. lines: the text of the
+    attributes by which it differs. attributes: the same, if the statement of the search writes their values. variant:
+    the model with its attributes otherwise. items: the text of items of COLUMN, by the span of the search's item.
+    point: its place in a search space. encodes: see `portfolio.Variant`. encoded: the columns of which that is so.
+    clause: their COLUMN clause.
     """
 
     shared: ast.Statement
     model: str
     kept: tuple[ast.Attribute, ...]
-    own: portfolio.Lines
-    written: tuple[ast.Attribute, ...] = ()
+    lines: portfolio.Lines
+    attributes: tuple[ast.Attribute, ...] = ()
     variant: portfolio.Variant | None = None
     items: Mapping[Span, str] = field(default_factory=dict)
     point: tuple[float | str, ...] = ()
@@ -43,16 +43,16 @@ class CandidateDraft:
     def statement(self) -> ast.Statement:
         """The TRAIN statement."""
         span = self.shared.model.span if self.shared.model is not None else self.shared.span
-        written = self.written
+        attributes = self.attributes
         if self.variant is not None:
             values = self.variant.values.items()
-            written = tuple(ast.Attribute(name, _value(value, span), span) for name, value in values)
-        return replace(self.shared, attributes=(*self.shared.attributes, *written))
+            attributes = tuple(ast.Attribute(name, _value(value, span), span) for name, value in values)
+        return replace(self.shared, attributes=(*self.shared.attributes, *attributes))
 
     def name(self, model: str) -> str:
         """Return the model with the parameters by which the candidate differs, for people."""
         framework, parts = "", []
-        for name, value in self.own:
+        for name, value in self.lines:
             if name == "model.framework":
                 framework = value
             elif self.model or not name.startswith("train."):
@@ -123,7 +123,7 @@ class StatementWriter:
 
     def write(self, draft: CandidateDraft, model: str, number: int) -> str:
         """Return the statement of a candidate. model: the one that is trained."""
-        attributes = [*self._attributes, *[f"{name} = {value}" for name, value in draft.own]]
+        attributes = [*self._attributes, *[f"{name} = {value}" for name, value in draft.lines]]
         columns = self._columns
         if draft.items:
             columns = [self._with_items(clause, draft.items) for clause in self._search.columns]
@@ -200,10 +200,10 @@ def of_space(
     shared_by_items: dict[tuple[int, ...], ast.Statement] = {}  # by the values, which candidates share
     for point in space.points(list(dimensions), trials, count, seed):
         chosen = list(zip(varied, point.values, strict=True))
-        written = tuple(
+        attributes = tuple(
             replace(item, value=value) for item, value in chosen if isinstance(item, ast.Attribute)
         )
-        texts = tuple((attribute.key, _source(attribute.value, statement)) for attribute in written)
+        texts = tuple((attribute.key, _source(attribute.value, statement)) for attribute in attributes)
         items = {item.span: value for item, value in chosen if isinstance(item, ast.ColumnItem)}
         key = tuple(map(id, items.values()))
         if key not in shared_by_items:
@@ -211,7 +211,7 @@ def of_space(
             shared_by_items[key] = replace(statement, attributes=(*kept, *apart), columns=columns)
         item_texts = {place: _source(value, statement).strip("[]") for place, value in items.items()}
         yield CandidateDraft(
-            shared_by_items[key], model, kept, texts, written, items=item_texts, point=point.coordinates
+            shared_by_items[key], model, kept, texts, attributes, items=item_texts, point=point.coordinates
         )
 
 

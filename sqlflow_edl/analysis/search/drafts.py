@@ -146,7 +146,7 @@ def _search_reason(statement: ast.Statement) -> _Why:
 
 def _refuse_other_tasks(statement: ast.Statement, why: _Why) -> None:
     """Raise SemanticError if the candidates rank rows (a search cuts their groups), have no label, or forecast."""
-    model = check_settings(statement, [], []).model
+    model = check_settings(statement).settings.model
     does = {"ranking": "ranks rows", "forecasting": "forecasts series"}
     does |= {"clustering": "finds clusters", "anomaly detection": "finds anomalies"}
     if model is not None and model.task in does:

@@ -18,6 +18,7 @@ from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.checks.text_readings import decimal_mark
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision
+from sqlflow_edl.analysis.columns.drafting import TEXT_NUMBERS
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.columns.reused import Models
 from sqlflow_edl.analysis.rows.increments import INCREMENTAL
@@ -186,7 +187,7 @@ class SearchPlan(RowPlan):
         if not encoding:
             return self.candidates
         columns = encoding[0].draft.encoded
-        converts = encoding[0].settings.get(train.TEXT_NUMBERS) == "convert"
+        converts = encoding[0].settings.get(TEXT_NUMBERS) == "convert"
         useful = [
             column
             for column in columns
@@ -398,7 +399,11 @@ def plan(
             span=first.settings.span(INCREMENTAL),
             hint="leave it out, or write one value for each attribute",
         )
-    if reduction is not None and (narrow := reduction.narrow(schema, first, planning, notes)) is not None:
+    if (
+        reduction is not None
+        and (narrow := reduction.narrow(schema, first.label, first.needed_columns, planning, notes))
+        is not None
+    ):
         schema, planner = narrow, CandidatePlanner(query, narrow, models)
         first = planner.plan(drafts[0]).plan
     planned: list[PlannedCandidate] = []

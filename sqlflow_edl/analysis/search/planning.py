@@ -17,16 +17,16 @@ from sqlflow_edl.analysis.search.candidates import CandidateDraft
 from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.analysis.settings.attributes import TRAIN
-from sqlflow_edl.analysis.train_settings import TrainSettings
+from sqlflow_edl.analysis.train_settings import TrainSettings, check_settings
 from sqlflow_edl.syntax import ast
 
-_DECIDING = ("booster", "tree_method")  # parameters of trees on which the workers depend
 _ROWS = (
     *HIDDEN_LAYERS,
     MEMBERS,
     trees.RATE,
     trees.LENGTH,
-    *(row.attribute for row in trees.PARAMETERS if row.name not in _DECIDING),
+    # names decide more: the booster which workers can train, directions which columns must be there
+    *(row for row in trees.ATTRIBUTES if row.type in ("integer", "number")),
     *(row for entry in OPTIMIZERS.entries.values() for row in entry.params),
     *(row for row in TRAIN if row.name == "train.early_stopping"),
 )
@@ -52,13 +52,15 @@ class CandidatePlanner:
 
     def plan(self, draft: CandidateDraft) -> PlannedCandidate:
         """Return the plan of a candidate; raises all errors of its statement together."""
-        others = [item for item in draft.own if item[0].casefold() not in _SPELLINGS]
+        others = [item for item in draft.lines if item[0].casefold() not in _SPELLINGS]
         key = (id(draft.shared), *others)
         alike = self._alike.get(key)
         if alike is not None and (settings := alike.vary(draft)) is not None:
             return PlannedCandidate(draft, alike.plan, settings)
         statement = draft.statement
-        plan = train.plan(statement, self._query, self._schema, models=self._models)
+        plan = train.plan(
+            statement, self._query, self._schema, check_settings(statement), models=self._models
+        )
         if alike is None:
             self._alike[key] = _Alike(draft, statement, plan)
         return PlannedCandidate(draft, plan, plan.settings)
@@ -69,39 +71,38 @@ class _Alike:
 
     def __init__(self, first: CandidateDraft, statement: ast.Statement, plan: train.TrainingPlan) -> None:
         self.plan = plan
-        own = {id(attribute) for attribute in statement.attributes[len(first.shared.attributes) :]}
+        own_ids = {id(attribute) for attribute in statement.attributes[len(first.shared.attributes) :]}
         resolved = plan.settings.resolved.items()
         self._shared = {
             name: setting
             for name, setting in resolved
-            if name not in VARIED or id(setting.written) not in own
+            if name not in VARIED or id(setting.written) not in own_ids
         }
-        self._written = {name: setting.written for name, setting in resolved if name in VARIED}
+        self._attributes = {name: setting.written for name, setting in resolved if name in VARIED}
         self._place = statement.model.span if statement.model is not None else statement.span
         self._first = first  # whose id is that of the key
 
     def vary(self, draft: CandidateDraft) -> TrainSettings | None:
         """Return the settings of another candidate, or None if it differs in other attributes, too."""
         errors: list[SQLFlowError] = []
-        own = self._read_values(draft, errors)
-        settings = (
-            None if errors or not own.keys() <= VARIED else self.plan.settings.vary(own, self._shared, errors)
-        )
+        values = self._read_values(draft, errors)
+        settings = None
+        if not errors and values.keys() <= VARIED:
+            settings = self.plan.settings.vary(values, self._shared, errors)
         if errors:
             raise_all(errors)
         return settings
 
     def _read_values(self, draft: CandidateDraft, errors: list[SQLFlowError]) -> Mapping[str, Resolved]:
         """Return the candidate's own values. Those of the portfolio need no check."""
-        dictionary = self.plan.settings.dictionary
         if draft.variant is None:
-            varied = [item for item in draft.written if item.key.casefold() in _SPELLINGS]
-            return dictionary.resolve(varied, errors, [])
-        own = {}
+            varied = [item for item in draft.attributes if item.key.casefold() in _SPELLINGS]
+            return self.plan.settings.dictionary.resolve(varied, errors, [])
+        values = {}
         for name, value in draft.variant.attributes.items():
-            written = self._written.get(name)
-            if written is None:
-                written = ast.Attribute(name, ast.Constant(None, self._place), self._place)
-                self._written[name] = written
-            own[name] = Resolved(value, written)
-        return own
+            attribute = self._attributes.get(name)
+            if attribute is None:
+                attribute = ast.Attribute(name, ast.Constant(None, self._place), self._place)
+                self._attributes[name] = attribute
+            values[name] = Resolved(value, attribute)
+        return values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from edl.errors import SQLFlowError
@@ -26,7 +26,6 @@ from sqlflow_edl.analysis.search.screening import choose_columns
 from sqlflow_edl.analysis.search.split import narrow_rows
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
-from sqlflow_edl.analysis.train import TrainingPlan
 from sqlflow_edl.syntax import ast
 
 
@@ -56,29 +55,29 @@ class Reduction:
                 f"{self.limit.seconds:g} s allows no more here"
             )
 
-    def narrow(self, schema: Schema, first: TrainingPlan, planning: float, notes: list[str]) -> Schema | None:
+    def narrow(
+        self, schema: Schema, label: str, needed: Collection[str], planning: float, notes: list[str]
+    ) -> Schema | None:
         """Return the columns that there is time for, with a note, or None if that is all of them.
 
-        first: the plan of a candidate with all columns. planning: the seconds that it took.
+        needed: columns that stay. planning: the seconds that the plan of a candidate with all columns took.
         """
         total = len(schema.names)
         texts = sum(schema.type(name) is ColumnType.TEXT for name in schema.names) / max(total, 1)
         count = self.limit.columns_that_fit(total, planning + self.counting, texts)
         if count >= total:
             return None
-        split = first.splitting.split
-        reserved = {first.label, *first.more_labels, first.weight, first.group, *first.named_columns}
-        kept = {*reserved, *([split.column] if split is not None else [])} & {*schema.names}
+        kept = {*needed} & {*schema.names}
         step = max(1, total // (SCREENED_COLUMNS * count))
         names = [name for place, name in enumerate(schema.names) if name in kept or not place % step]
         try:
             rows = self.table.read_rows(min(SCREENED_ROWS, SCREENED_VALUES // total), self.rows, names)
         except SQLFlowError:  # which pinning raises in its place
             return None
-        names = choose_columns(rows, first.label, kept, count)
+        names = choose_columns(rows, label, kept, count)
         among = f" among one column of {step}" if step > 1 else ""
         notes.append(
-            f"{len(names):,} of {total:,} columns are read, by which {first.label} differs most in {rows.num_rows:,} "
+            f"{len(names):,} of {total:,} columns are read, by which {label} differs most in {rows.num_rows:,} "
             f"rows{among}: a limit of {self.limit.seconds:g} s allows no more here"
         )
         return schema.narrow(names)

@@ -268,7 +268,8 @@ def check(row: AttributeRow, value: ast.Value, place: Span | None = None) -> Set
         return check_plain(
             row, values.pairs({name: values.to_python(item) for name, item in value.items}), value.span
         )
-    return check_plain(row, values.to_python(value), value.span, place)
+    plain = values.directions(value) if row.type == "directions" else values.to_python(value)
+    return check_plain(row, plain, value.span, place)
 
 
 def check_plain(

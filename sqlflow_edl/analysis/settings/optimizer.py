@@ -14,12 +14,16 @@ from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 CLIPPING = ("optimizer.clipnorm", "optimizer.global_clipnorm", "optimizer.clipvalue")
 
 
-def optimizer(entry: Entry, resolved: Mapping[str, Resolved], framework: str) -> spec.Component:
-    """Return the optimizer with its parameters, and the gradient clipping if one is written."""
+def optimizer(
+    entry: Entry, resolved: Mapping[str, Resolved], framework: str, *, is_forest: bool = False
+) -> spec.Component:
+    """Return the optimizer with its parameters, and the gradient clipping if one is written.
+
+    is_forest: the model is the mean of trees, which no learning rate scales.
+    """
     if framework in spec.TREES:
-        return spec.Component(
-            entry.name, {"learning_rate": trees.RATES[framework], **catalog.parameters(entry, resolved)}
-        )
+        rate = 1.0 if is_forest else trees.RATES[framework]
+        return spec.Component(entry.name, {"learning_rate": rate, **catalog.parameters(entry, resolved)})
     clipping = {name.rpartition(".")[2]: resolved[name].value for name in CLIPPING if name in resolved}
     return spec.Component(entry.name, {**catalog.parameters(entry, resolved), **clipping})
 

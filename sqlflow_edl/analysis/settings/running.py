@@ -15,7 +15,6 @@ from edl.spec.job import ROW_LIMITS
 from edl.spec.precision import FLOAT16_IN_KERAS, FLOAT16_ON_CPU, FLOAT16_ON_SERVERS
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.settings.values import Setting
     from sqlflow_edl.analysis.train_settings import TrainSettings
 
 
@@ -118,11 +117,6 @@ def unused_limits(settings: TrainSettings, job: spec.JobSpec) -> list[SQLFlowErr
     message = "this model has no row table, and only row tables have limits"
     hint = f"leave it out; an embedding of more than {LARGEST_IN_GRAPH:,} numbers, ids times width, has one"
     return [SemanticError(message, span=settings.span(name), hint=hint) for name in limits[:1]]
-
-
-def device(setting: Setting) -> spec.job.Device:
-    """Return the device by a value of the attribute, None for the default."""
-    return "cuda" if setting == "gpu" else setting or "auto"  # type: ignore[return-value]  # of the choices
 
 
 def evaluation(settings: TrainSettings) -> spec.Evaluation:

@@ -39,6 +39,8 @@ def training(
     if settings.is_trees:
         batch_size, shuffle, patience = spec.ALL_ROWS, False, trees.PATIENCE
         length, default = "train.num_boost_round", trees.MOST_ROUNDS if held_out else trees.ROUNDS
+        if settings.choice.is_forest:  # the written length is the number of its trees
+            length, default, patience = "", 1, 0
     else:
         usual = model.length
         batch_size = values.get("train.batch_size", usual.batch_size(rows.training))

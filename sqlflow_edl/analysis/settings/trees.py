@@ -6,12 +6,12 @@ A library that lacks it has an empty spelling, and a statement that sets it for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from edl import spec
-from edl.errors import SemanticError, SQLFlowError
+from edl.errors import SemanticError, SQLFlowError, did_you_mean
 from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow, Resolved
 from sqlflow_edl.analysis.settings.values import Setting, Type
 
@@ -27,11 +27,15 @@ ENOUGH_ROWS = 400  # for LightGBM's own least number of rows in a leaf, 20
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Model of another system: ours (its family if the label decides), the library and parameters that it implies."""
+    """Model of another system: ours (its family if the label decides), the library and parameters that it implies.
+
+    is_forest: its trees are grown side by side, each from a sample of the rows, in one round.
+    """
 
     model: str
     framework: str = ""
     params: Mapping[str, Setting] = field(default_factory=dict)
+    is_forest: bool = False
 
 
 def find_by_name(name: str) -> Named | None:
@@ -50,6 +54,16 @@ def _named_model(library: str, name: str, **params: Setting) -> Named:
     return Named(f"{FAMILY}{name}", library, params)
 
 
+# A random forest is one round of XGBoost with many trees, each from 80 % of the rows and each split from 80 % of the
+# columns, as in XGBRFClassifier and in RANDOM_FOREST_CLASSIFIER of BigQuery ML; the depth is the latter's.
+TREES_OF_FOREST = 100
+_FOREST: Mapping[str, Setting] = {"subsample": 0.8, "colsample_bynode": 0.8, "reg_lambda": 1e-5}
+
+
+def _named_forest(name: str, **params: Setting) -> Named:
+    return Named(f"{FAMILY}{name}", "xgboost", {**_FOREST, **params}, is_forest=True)
+
+
 _LIGHTGBM = {
     "lgbmclassifier": _named_model("lightgbm", "Classifier"),
     "lgbmregressor": _named_model("lightgbm", "Regressor"),
@@ -59,6 +73,19 @@ _XGBOOST = {
     "xgbclassifier": _named_model("xgboost", "Classifier"),
     "xgbregressor": _named_model("xgboost", "Regressor"),
     "xgbranker": _named_model("xgboost", "Ranker"),
+}
+_XGBOOST_FORESTS = {
+    "xgbrfclassifier": _named_forest("Classifier"),
+    "xgbrfregressor": _named_forest("Regressor"),
+}
+_FORESTS = {
+    "randomforests": _named_forest("", max_depth=15),
+    "randomforest": _named_forest("", max_depth=15),
+    "random_forest": _named_forest("", max_depth=15),
+    "randomforestclassifier": _named_forest("Classifier", max_depth=15),
+    "randomforestregressor": _named_forest("Regressor", max_depth=15),
+    "random_forest_classifier": _named_forest("Classifier", max_depth=15),
+    "random_forest_regressor": _named_forest("Regressor", max_depth=15),
 }
 _XGBOOSTERS = {kind: _named_model("xgboost", "", booster=kind) for kind in ("gbtree", "gblinear", "dart")}
 _OF_LIBRARIES: Mapping[str, Mapping[str, Named]] = {
@@ -72,6 +99,7 @@ _OF_LIBRARIES: Mapping[str, Mapping[str, Named]] = {
     },
     "xgboost": {
         **_XGBOOST,
+        **_XGBOOST_FORESTS,
         **_XGBOOSTERS,
         "estimator": _named_model("xgboost", ""),
         "classifier": _XGBOOST["xgbclassifier"],
@@ -82,6 +110,8 @@ _OF_LIBRARIES: Mapping[str, Mapping[str, Named]] = {
 _NAMES: Mapping[str, Named] = {
     **_LIGHTGBM,
     **_XGBOOST,
+    **_XGBOOST_FORESTS,
+    **_FORESTS,
     **_XGBOOSTERS,
     "lightgbm": _named_model("lightgbm", ""),
     "xgboost": _named_model("xgboost", ""),
@@ -215,6 +245,12 @@ PARAMETERS = (
         xgboost="num_parallel_tree", low=1, high=10_000,
     ),
     _parameter(
+        "monotone", "directions",
+        "Numbers that the prediction never falls (+) or never rises (-) with, all others being equal: [+price, -age].",
+        lightgbm="monotone_constraints", xgboost="monotone_constraints",
+        also=("monotone_constraints", "monotonic_cst"),
+    ),
+    _parameter(
         "rate_drop", "number", "Share of the trees that DART drops in a round. By default 0.1, in XGBoost 0.",
         lightgbm="drop_rate", xgboost="rate_drop", low=0, high=1, also=("drop_rate",),
     ),
@@ -322,12 +358,64 @@ def parameters(
     return result
 
 
-def keywords(framework: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters in the spelling of the library."""
+def check_monotone(
+    resolved: Mapping[str, Resolved], features: Iterable[spec.Feature], label: spec.Label, booster: object
+) -> Iterator[SQLFlowError]:
+    """Yield errors for directions of columns that are no numbers of the model, and for a model without directions."""
+    settings = resolved.get("model.monotone")
+    if settings is None:
+        return
+    numbers = {name for feature in features for name in _number_columns(feature)}
+    names = [str(text)[1:] for text in settings.value] if isinstance(settings.value, tuple) else []
+    known_names = {name.casefold() for name in numbers}
+    for name in names:
+        if name.casefold() not in known_names:
+            yield SemanticError(
+                f"model.monotone names {name}, which is no number of the model",
+                span=settings.span,
+                hint=did_you_mean(name, numbers, list_up_to=12),
+            )
+    if label.has_classes and not label.is_binary:
+        yield SemanticError(
+            f"model.monotone needs a number or two classes, and {label.column} has {len(label.classes):,} classes",
+            span=settings.span,
+            hint="leave it out",
+        )
+    if booster == "gblinear":
+        yield SemanticError(
+            "model.monotone is for trees, and gblinear is a linear model",
+            span=settings.span,
+            hint="leave it out",
+        )
+
+
+def _number_columns(feature: spec.Feature) -> Iterator[str]:
+    """Yield the column of a feature that is the number itself."""
+    if feature.is_for_trees and feature.is_unchanged and not feature.part:
+        yield from (source for source in spec.sources(feature) if isinstance(source, str))
+
+
+def _signs(features: Iterable[spec.Feature], directions: Iterable[str]) -> list[int]:
+    """Return the direction of each column of the matrix: 1, -1, or 0 for none."""
+    signs = {text[1:].casefold(): 1 if text[0] == "+" else -1 for text in directions}
+    result: list[int] = []
+    for feature in features:
+        [*names] = _number_columns(feature)
+        result += [signs.get(names[0].casefold(), 0)] if names else [0] * spec.width(feature)
+    return result
+
+
+def keywords(
+    framework: str, params: Mapping[str, Any], features: Iterable[spec.Feature] = ()
+) -> dict[str, Any]:
+    """Return parameters in the spelling of the library. features: columns of the matrix, for their directions."""
     result: dict[str, Any] = {}
     for name, value in params.items():
         keyword = getattr(_BY_NAME[name], framework)
-        if name == "booster":
+        if name == "monotone":
+            signs = ",".join(map(str, _signs(features, value)))
+            result[keyword] = signs if framework == "lightgbm" else f"({signs})"
+        elif name == "booster":
             if value != "gbtree":
                 result[keyword] = value
         elif keyword:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from edl.cluster.kubernetes import quantities
 from edl.spec.calibration import THRESHOLD_METRICS
-from edl.spec.job import Parameter
+from edl.spec.job import Device, Parameter
 from edl.spec.priorities import priority
 from sqlflow_edl.syntax import ast
 
@@ -21,6 +21,7 @@ Type = Literal[
     "numbers",
     "texts",
     "pairs",
+    "directions",
     "class weights",
     "class columns",
     "threshold",
@@ -47,6 +48,7 @@ WORDS: Mapping[Type, str] = {
     "numbers": "a list of numbers, such as [0.1, 0.9]",
     "texts": 'a name, a list of names, or a text such as "accuracy,auc"',
     "pairs": "names with values, such as {'disk': 'ssd'} or 'disk=ssd,zone=a'",
+    "directions": "columns with a direction, such as [+price, -age]",
     "class weights": "auto, or weights by class, such as {'yes': 5, 'no': 1}",
     "class columns": "a column, or a column for each class, such as {'no': p_no, 'yes': p_yes}",
     "threshold": f"a number from 0 to 1, or the metric that chooses it: {', '.join(THRESHOLD_METRICS)}",
@@ -85,6 +87,34 @@ def pairs(items: Mapping[str, Setting]) -> Setting:
     return tuple(f"{name}={_word(value)}" for name, value in items.items())
 
 
+def directions(value: ast.Value) -> Setting:
+    """Return the columns of a list or a map as texts `+name` and `-name`; None for another value.
+
+    In a list a sign precedes the name, and no sign is a plus; in a map, 1 and -1 are the directions, and 0 is none.
+    """
+    if isinstance(value, ast.MapValue):
+        signs = [(name, getattr(item, "value", None)) for name, item in value.items]
+        if any(isinstance(sign, bool) or sign not in (-1, 0, 1) for _, sign in signs):
+            return None
+        return tuple(f"{'+' if sign == 1 else '-'}{name}" for name, sign in signs if sign)
+    items = value.items if isinstance(value, ast.ListValue) else (value,)
+    texts = tuple(text for item in items for text in _directions(item))
+    return None if "" in texts else texts
+
+
+def _directions(value: ast.Value) -> list[str]:
+    """Return `+name` or `-name` for each name in a value, and an empty text for another value."""
+    match value:
+        case ast.Operation(operator="-", operands=(ast.Name() as name,)):
+            return [f"-{name}"]
+        case ast.Name():
+            return [f"+{value}"]
+        case ast.Constant(value=str() as text):
+            names = [name.strip() for name in text.split(",")]
+            return [name if name[:1] in ("+", "-") else f"+{name}" if name else "" for name in names]
+    return [""]
+
+
 def describe_bound(value: float | None) -> str:
     """Return the text of the least or greatest value of an attribute, empty if there is none."""
     if value is None:
@@ -113,6 +143,7 @@ def convert(kind: Type, value: Setting) -> Setting:
 _LISTS = {
     "texts": re.compile(r".+", re.DOTALL),
     "pairs": re.compile(r"[^=]+=.*", re.DOTALL),
+    "directions": re.compile(r"[+-].+", re.DOTALL),
     "taints": _TAINT,
 }
 
@@ -192,6 +223,11 @@ def _word(value: Setting) -> str:
 
 def _accept_any(value: Setting) -> Setting:
     return value
+
+
+def read_device(setting: Setting) -> Device:
+    """Return the device by a value of the attribute, None for the default."""
+    return "cuda" if setting == "gpu" else setting or "auto"  # type: ignore[return-value]  # of the choices
 
 
 _SCALARS = {

@@ -333,3 +333,13 @@ SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.seed = «-1» LABEL y INTO m
 -- take: leave USING out
 -- first: SELECT x, 1e9 + id AS y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 1 LABEL y INTO with_centre;
 SELECT x, 1e9 + id AS y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 1, model.objective = poisson LABEL y «USING with_centre» INTO m;
+
+-- site: sqlflow_edl.analysis.settings.trees check_monotone
+-- hint: <did_you_mean()>
+-- take: did you mean (\w+)
+SELECT width, id, y FROM (SELECT x AS width, id, y FROM t) t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 1, model.monotone = [+«widht»] COLUMN width, id LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.trees check_monotone
+-- hint: leave it out
+-- take: leave it out
+SELECT x, k FROM t TO TRAIN xgboost.gblinear WITH train.num_boost_round = 1«, model.monotone = [+x]» LABEL k INTO m;

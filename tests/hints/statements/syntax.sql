@@ -150,16 +150,6 @@ CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'BOOSTED_TREE_CLASSIFIER', input
 -- take: write (class_weights = \[STRUCT\('a', 0.2\), STRUCT\('b', 0.8\)\])
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LOGISTIC_REG', input_label_cols = ['c'], «class_weights = 3») AS SELECT x, CASE WHEN is_new THEN 'a' ELSE 'b' END AS c FROM t;
 
--- site: sqlflow_edl.syntax.bigquery 
--- hint: trees are boosted here: boosted_tree_regressor
--- take: here: (boosted_tree_regressor)
-CREATE OR REPLACE MODEL bq OPTIONS(model_type = '«RANDOM_FOREST_REGRESSOR»', input_label_cols = ['y']) AS SELECT x, y FROM t;
-
--- site: sqlflow_edl.syntax.bigquery 
--- hint: trees are boosted here: boosted_tree_classifier
--- take: here: (boosted_tree_classifier)
-CREATE OR REPLACE MODEL bq OPTIONS(model_type = '«RANDOM_FOREST_CLASSIFIER»', input_label_cols = ['is_new']) AS SELECT x, is_new FROM t;
-
 -- site: sqlflow_edl.syntax.predict_calls _attribute
 -- hint: such as threshold = 0.3 or interval = 0.9
 -- take: such as (threshold = 0.3)

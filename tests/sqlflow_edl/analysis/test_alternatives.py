@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from edl.errors import SQLFlowError
+from edl.errors import SQLFlowError, raise_all
 from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.alternatives import find_alternative
-from sqlflow_edl.analysis.train_settings import checked_settings
+from sqlflow_edl.analysis.train_settings import check_settings
 from sqlflow_edl.syntax.parse import parse
 
 
@@ -18,8 +18,8 @@ from sqlflow_edl.syntax.parse import parse
     [
         ("CatBoostClassifier", "train a BoostedTreesClassifier"),
         ("GBDTRegressor", "train a BoostedTreesRegressor"),
-        ("RANDOM_FOREST_CLASSIFIER", "train a BoostedTreesClassifier"),
-        ("RandomForestRegressor", "train a BoostedTreesRegressor"),
+        ("ExtraTreesClassifier", "train a BoostedTreesClassifier"),
+        ("extra_trees_regressor", "train a BoostedTreesRegressor"),
         ("CatBoostRanker", "train a BoostedTreesRanker WITH train.group_column"),
         ("DBSCAN", "train a KMeans"),
         ("OneClassSVM", "IsolationForest"),
@@ -85,7 +85,9 @@ def test_a_common_ending_makes_no_models_alike(name: str, near: str | None) -> N
 def chosen(name: str) -> str:
     text = f"SELECT * FROM iris TO TRAIN {name} LABEL species INTO m"
     [statement] = parse(text)
-    return checked_settings(statement).choice.example.name
+    checked = check_settings(statement)
+    raise_all(list(checked.errors))
+    return checked.settings.choice.example.name
 
 
 @pytest.mark.parametrize("name", ["DNNClassifier", "DNN", "dnnclassifier_functional_model"])

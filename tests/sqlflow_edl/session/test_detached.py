@@ -20,6 +20,7 @@ from edl.models.pending import Intent, write_intent
 from edl.models.registry.records import ModelRecord
 from sqlflow_edl.cli.jobs import attach
 from sqlflow_edl.session.observer import Silent
+from sqlflow_edl.session.session import Session
 from tests.databases import DIALECTS, Databases
 from tests.sessions import maintained
 
@@ -59,6 +60,21 @@ def notes(url: str) -> list[str]:
     heard = Heard()
     with maintained(url, observer=heard):
         return heard.notes
+
+
+def test_opening_a_session_alone_stores_nothing(url: str) -> None:
+    job = job_folder.create("predict")
+    ResultFolder(job.results).stage(0, 0, [pa.record_batch({"id": [1]})])
+    with EventLog(ClusterFolder(job.path).events) as events:
+        events.write(Outcome("predict", 1, 1.0, tasks=1))
+    write_intent(job.path, Intent("predict", stored(url), "k"))
+    job.finish(1, "another process")
+    heard = Heard()
+    with Session(url, observer=heard) as session:
+        assert heard.notes == []
+        assert job.status().state == "finished"
+        session.maintain()
+        assert heard.notes == [f"job {job.id} had finished: wrote 1 rows to k"]
 
 
 def test_rows_that_a_job_left_are_added_or_written(url: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 from edl import spec
 from edl.errors import SemanticError, SpecError
 from sqlflow_edl.analysis import train
+from sqlflow_edl.analysis.train_settings import check_settings
 from sqlflow_edl.reports.plan import Planned
 from sqlflow_edl.session.pinning import look
 from sqlflow_edl.session.session import Session
@@ -23,7 +24,7 @@ def planned(
     [statement] = session.parse(text)
     schema, query = session.compiler.describe(statement)
     before = spec.Query("", session.dialect, "", (), spec.Increment(column, None, last))
-    return look(session.source, train.plan(statement, query, schema, None, None, before))
+    return look(session.source, train.plan(statement, query, schema, check_settings(statement), last=before))
 
 
 def test_the_first_training_has_all_rows_and_their_greatest_value(session: Session) -> None:

@@ -46,6 +46,15 @@ def test_each_form_of_the_columns_has_a_plan(duckdb: Session) -> None:
     assert len(plan.plans) == 2
 
 
+def test_attributes_that_name_columns_have_a_plan_for_each_value(duckdb: Session) -> None:
+    text = """SELECT age, income FROM people TO TRAIN BoostedTrees
+        WITH model.monotone = CANDIDATES([+age], [-age]), model.num_leaves = CANDIDATES(4, 8) LABEL income INTO m"""
+    [statement] = duckdb.parse(text)
+    plan = duckdb.compiler.training_plan(statement)
+    assert isinstance(plan, SearchPlan)
+    assert (len(plan.candidates), len(plan.plans)) == (4, 2)
+
+
 def test_a_wrong_value_of_a_later_candidate_is_an_error(duckdb: Session) -> None:
     with pytest.raises(SemanticError, match=r"model\.dropout = 3"):
         planned(duckdb, "model.dropout = CANDIDATES(0.1, 3.0)")

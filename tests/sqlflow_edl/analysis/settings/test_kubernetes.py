@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from edl.errors import SemanticError
+from edl.errors import SemanticError, raise_all
 from sqlflow_edl.analysis.inference import USES
-from sqlflow_edl.analysis.train_settings import checked_settings
+from sqlflow_edl.analysis.train_settings import check_settings
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.ast import Statement
 
@@ -20,7 +20,7 @@ STATEMENTS = {
 def check(kind: str, attributes: str) -> None:
     statement: Statement = parse(STATEMENTS[kind].format(attributes))[0]
     if kind == "train":
-        checked_settings(statement)
+        raise_all(list(check_settings(statement).errors))
     else:
         USES[kind][0](statement)
 
