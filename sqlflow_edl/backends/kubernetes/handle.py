@@ -25,7 +25,6 @@ from edl.jobs.failure import Failed
 from edl.jobs.job_folder import STARTING, JobFolder, State, Status
 from edl.jobs.outcome import JobCancelledError, JobPausedError, Outcome
 from edl.jobs.snapshot import Row, Snapshot
-from edl.spec import from_json
 from sqlflow_edl.backends.base import Follower, JobDetails, Numbers, UnseenEndError
 from sqlflow_edl.backends.kubernetes import status_text, steering, waiting
 from sqlflow_edl.backends.kubernetes.following import Following
@@ -184,19 +183,9 @@ class KubernetesJobHandle:
 
     def _paused_or_running(self, status: Status, job: KubernetesJob) -> Status:
         """Record whether the job is paused: any user of the cluster may pause and resume it, and its deadline too."""
-        is_paused = wishes_of(job.metadata).paused or self._is_held(status)
+        is_paused = wishes_of(job.metadata).paused or steering.is_held(self.folder, self._objects)
         state: State = "paused" if is_paused else "running"
         return self.folder.update(state=state) if state != status.state else status
-
-    def _is_held(self, status: Status) -> bool:
-        """Return True if the job is paused at its deadline."""
-        program = self.folder.program / "job.json"
-        if status.kind != "train" or not program.is_file():
-            return False
-        if not from_json(program.read_bytes()).cluster.deadline:
-            return False
-        snapshot = read_snapshot(self._objects.status())
-        return snapshot is not None and snapshot.paused
 
     def _details(self, status: Status) -> JobDetails:
         job = self._objects.job()

@@ -58,8 +58,7 @@ def pause(folder: JobFolder, objects: JobObjects) -> str:
 def resume(folder: JobFolder, objects: JobObjects) -> str:
     """Let a paused job continue, and return a message. Raises ClusterError if it is not paused."""
     job = _running(folder, objects)
-    snapshot = read_snapshot(objects.status())
-    if not wishes_of(job.metadata).paused and not (snapshot is not None and snapshot.paused):
+    if not wishes_of(job.metadata).paused and not is_held(folder, objects):
         hint = f"follow it with `sqlflow attach {folder.id}`"
         raise ClusterError(f"job {folder.id} cannot be resumed: it runs", hint=hint)
     # Only Kueue resumes a Job of a queue.
@@ -68,6 +67,17 @@ def resume(folder: JobFolder, objects: JobObjects) -> str:
     objects.patch({"metadata": {"annotations": annotations}, **spec})
     folder.update(state="running")
     return f"job {folder.id} continues"
+
+
+def is_held(folder: JobFolder, objects: JobObjects) -> bool:
+    """Return True if the master has paused the job at its deadline."""
+    program = folder.program / "job.json"
+    if folder.status().kind != "train" or not program.is_file():
+        return False
+    if not from_json(program.read_bytes()).cluster.deadline:
+        return False
+    snapshot = read_snapshot(objects.status())
+    return snapshot is not None and snapshot.paused
 
 
 def scale(folder: JobFolder, objects: JobObjects, numbers: Numbers) -> str:
