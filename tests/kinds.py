@@ -12,14 +12,21 @@ from typing import get_args
 
 import msgspec
 
-from edl.spec import features, labels
+from edl.spec import categories, features, labels
 
 FEATURES = frozenset(kind.__name__ for kind in get_args(features.Feature | features.Category))
 LABELS = frozenset(kind.__name__ for kind in get_args(labels.Label))
 # Names of several kinds together: unions, tuples of types and classes that kinds inherit from.
 _GROUPS = frozenset({"Column", "CategoryColumn", "Feature", "Category", "Label", "Unlabelled"})
-_MODULES = {"edl.spec", "edl.spec.column", "edl.spec.features", "edl.spec.labels", "edl.features"}
-_DEFINED_IN = {"runtime/edl/spec/features.py", "runtime/edl/spec/labels.py"}
+_MODULES = {
+    "edl.spec",
+    "edl.spec.categories",
+    "edl.spec.column",
+    "edl.spec.features",
+    "edl.spec.labels",
+    "edl.features",
+}
+_DEFINED_IN = {"runtime/edl/spec/categories.py", "runtime/edl/spec/features.py", "runtime/edl/spec/labels.py"}
 
 
 @dataclass
@@ -107,7 +114,7 @@ def _is_kind(name: str) -> bool:
     """Return True for a kind, and for a union or a tuple of kinds."""
     if name in FEATURES | LABELS | _GROUPS:
         return True
-    value = vars(features).get(name, vars(labels).get(name))
+    value = vars(features).get(name, vars(categories).get(name, vars(labels).get(name)))
     members: object = value if isinstance(value, tuple) else getattr(value, "__args__", ())
     return (
         isinstance(members, tuple)

@@ -10,7 +10,7 @@ from sqlflow_edl.session.session import Session
 
 
 @contextmanager
-def maintained(url: str, **options: Any) -> Iterator[Session]:
+def open_session(url: str, **options: Any) -> Iterator[Session]:
     """A session that has stored what jobs finished before, and deleted what they left."""
     with Session(url, **options) as session:
         session.maintain()

@@ -24,7 +24,7 @@ from sqlflow_edl.analysis.checks.warning import format_share
 SHOWN = 8  # entries of a vocabulary, of boundaries, of classes, of frequent values
 LEADING = 5  # columns of a summary, by their importance
 LONGEST_CANDIDATE = 60  # characters of a candidate's name in a line
-UNSEEN = {"frequent": "unseen ones as the first", "other": "an id for unseen ones"}
+UNSEEN_WORDS = {"frequent": "unseen ones as the first", "other": "an id for unseen ones"}
 STARTS = {"normal": "normally distributed", "zeros": "as zeros"}
 LONGEST = 40  # characters of one entry
 MOST_HOURS = 100  # of a duration that is not written in days
@@ -48,7 +48,7 @@ def feature(column: spec.Feature | spec.Category, types: Types = MappingProxyTyp
         and value not in ((), "", None, msgspec.UNSET)
         and not (field == "limit" and value == 0)
     ]
-    unseen = f"; {UNSEEN[column.unseen]}" if spec.is_category(column) and column.unseen else ""
+    unseen = f"; {UNSEEN_WORDS[column.unseen]}" if spec.is_category(column) and column.unseen else ""
     return ", ".join([column.noun, *facts]) + unseen
 
 

@@ -37,7 +37,7 @@ class Queues:
             self._registry.store.changed.notify_all()
 
     def pending(self, namespace: str, queue: str) -> Object:
-        """What the visibility API shows: the workloads that wait, in their order, each owned by its Job or pod."""
+        """Workloads that wait, in their order, as the visibility API shows them: each is owned by its Job or pod."""
         store = self._registry.store
         with store.changed:
             keys = [key for key in self._waiting if key.namespace == namespace]

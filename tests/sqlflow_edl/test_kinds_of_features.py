@@ -30,7 +30,7 @@ from edl.spec import (
     RegressionLabel,
     Vector,
 )
-from edl.spec.features import CategoryColumn
+from edl.spec.categories import CategoryColumn
 from sqlflow_edl.analysis import uncertainty
 from sqlflow_edl.codegen import program
 from sqlflow_edl.model_sql import columns as sql_columns

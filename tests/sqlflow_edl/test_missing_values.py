@@ -25,7 +25,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
             yield opened
 
 
-def predicted(session: Session, train: str, column: str, values: list[str]) -> np.ndarray:
+def predict(session: Session, train: str, column: str, values: list[str]) -> np.ndarray:
     """Predictions for these values of a column, written in SQL, with a size of 3."""
     selects = " UNION ALL ".join(
         f"SELECT {place} AS n, {value} AS {column}, 3.0::DOUBLE AS size" for place, value in enumerate(values)
@@ -71,7 +71,7 @@ def test_null_is_a_value_and_an_unseen_one_is_as_the_known_ones(
     )
     train = f"SELECT {column}, size, y FROM cities TO TRAIN {model} {items} LABEL y INTO m"
     known = [f"'city {place}'" if column == "city" else str(place) for place in range(11)]
-    *of_known, null, unseen = predicted(
+    *of_known, null, unseen = predict(
         session, train, column, [*known, "NULL", "'zzz'" if column == "city" else "99"]
     )
     assert null == pytest.approx(100, abs=0.05 * SPREAD + 1)
@@ -84,7 +84,7 @@ def test_trees_predict_an_unseen_value_as_those_that_are_rare(session: Session) 
         "SELECT city, y FROM rare TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 100 "
         "COLUMN VOCABULARIZE(city, min_count=2) LABEL y INTO m"
     )
-    known, unseen = predicted(session, train, "city", ["'city 3'", "'zzz'"])
+    known, unseen = predict(session, train, "city", ["'city 3'", "'zzz'"])
     assert known == pytest.approx(3, abs=1)
     assert unseen > 40, "the values that occur once are 60, and the others at most 14"
 

@@ -41,7 +41,7 @@ EXPECTED = [0.0, 0.5, -0.75, 0.0]
 
 
 @pytest.fixture(autouse=True)
-def _registered() -> Iterator[None]:
+def _register_softsign() -> Iterator[None]:
     """With its rows in the tables."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(BY_NAME, "softsign", softsign.FUNCTION)

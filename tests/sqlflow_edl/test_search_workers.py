@@ -22,7 +22,7 @@ from sqlflow_edl.session.observer import Silent
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 from tests.searches import short, small
-from tests.sessions import maintained
+from tests.sessions import open_session
 from tests.sqlflow_edl.test_search import HOUSES
 
 SEARCH = (
@@ -125,7 +125,7 @@ def test_a_detached_search_stores_its_model_when_it_ends(database: str, tmp_path
         session.leave(statement)
     job = job_folder.jobs()[-1]
     find(job.id).follow(Silent())
-    with maintained(database) as session:
+    with open_session(database) as session:
         session.registry.load("prices", tmp_path / "model.zip")
     archive = read_archive(tmp_path / "model.zip")
     assert len(archive.trials) == 2

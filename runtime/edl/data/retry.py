@@ -56,6 +56,6 @@ def insisting(
 
 
 def _pauses(secs: float) -> Iterator[float]:
-    """Yield the pauses of an outage that lasts so long, at least those of AWAY."""
+    """Yield the pauses of an outage of so many seconds, at least the ones in AWAY."""
     yield from AWAY
     yield from repeat(AWAY[-1], max(0, round((secs - sum(AWAY)) / AWAY[-1])))

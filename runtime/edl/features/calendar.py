@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from edl.features.arrays import Bools, ColumnTypeError, Floats, Ints, plain_array, valid_mask
-from edl.spec.features import PART_SIZES, Part
+from edl.spec.categories import PART_SIZES, Part
 
 _PARTS: Mapping[Part, tuple[Callable[[pa.Array], pa.Array], int]] = {  # function, and its first value
     "month": (pc.month, 1),

@@ -54,7 +54,7 @@ from edl.spec import (
     num_ids,
     sources,
 )
-from edl.spec.features import PART_SIZES, UNSEEN, Crossed, Single, Unseen
+from edl.spec.categories import PART_SIZES, UNSEEN, Crossed, Single, Unseen
 
 Ids = Ints | Ragged
 Encoder = Callable[[pa.RecordBatch], Ids]

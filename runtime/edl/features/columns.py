@@ -30,7 +30,8 @@ from edl.spec import (
     num_ids,
     sources,
 )
-from edl.spec.features import COMBINERS, INITIALS, Plain
+from edl.spec.categories import Plain
+from edl.spec.features import COMBINERS, INITIALS
 
 
 def one_hot(category: Category) -> OneHot:

@@ -23,7 +23,7 @@ from edl.features.kinds import (
     compute_values,
 )
 from edl.spec import Encoding, LogCount, TargetMean, num_ids
-from edl.spec.features import Plain
+from edl.spec.categories import Plain
 
 
 def target_mean(

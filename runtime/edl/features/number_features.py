@@ -39,7 +39,7 @@ from edl.spec import (
     Vector,
     Year,
 )
-from edl.spec.features import PART_SIZES
+from edl.spec.categories import PART_SIZES
 from edl.spec.forecast import LAG
 
 _LARGEST = 1e30  # of a feature: sums of such numbers in a network do not overflow float32

@@ -6,6 +6,7 @@ by block.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -92,10 +93,10 @@ class Blocks:
     rows: int | None = None
     measured: ArrayCache | None = None
     part: Callable[[], tuple[int, int]] = lambda: (0, 1)
-    _unseen: UnseenIds = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_unseen", UnseenIds(self.program))
+    @functools.cached_property
+    def _unseen(self) -> UnseenIds:
+        return UnseenIds(self.program)
 
     @property
     def keeps_all_rows(self) -> bool:

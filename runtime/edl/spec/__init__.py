@@ -1,30 +1,35 @@
 """JobSpec and its feature columns: plain typed data, light to import."""
 
 from edl.spec.calibration import Calibration, ScoreCurve
-from edl.spec.column import matrix_columns, parts_of, source_columns, sources, with_columns
-from edl.spec.computed import Computed, Function, Source
-from edl.spec.features import (
+from edl.spec.categories import (
     Bucket,
     Category,
     CategoryId,
-    Codes,
     Concat,
     Cross,
     DatePart,
+    HashBucket,
+    ItemCategory,
+    ListOf,
+    NGrams,
+    Part,
+    Vocabulary,
+    is_category,
+    num_ids,
+)
+from edl.spec.column import matrix_columns, parts_of, source_columns, sources, with_columns
+from edl.spec.computed import Computed, Function, Source
+from edl.spec.features import (
+    Codes,
     Embedding,
     Encoding,
     Feature,
-    HashBucket,
     IsNull,
-    ItemCategory,
-    ListOf,
     Log,
     LogCount,
-    NGrams,
     Normalize,
     Numeric,
     OneHot,
-    Part,
     Periodic,
     PiecewiseLinear,
     Raw,
@@ -32,15 +37,12 @@ from edl.spec.features import (
     Standardize,
     TargetMean,
     Vector,
-    Vocabulary,
     Year,
     category_of,
     embeddings,
-    is_category,
     is_dense,
     is_encoding,
     item_of,
-    num_ids,
     width,
 )
 from edl.spec.forecast import Forecast

@@ -63,7 +63,9 @@ def vocabulary(
     return of_values(cells, Want.COUNTS, fit, span)
 
 
-def frequent_values(column: str, statistics: Statistics, span: Span, *, max_size: int) -> spec.features.Plain:
+def frequent_values(
+    column: str, statistics: Statistics, span: Span, *, max_size: int
+) -> spec.categories.Plain:
     """Return the category of a column's values: the most frequent ones, or hashes of too many to count."""
     counts = statistics[column].counts
     if counts is None:

@@ -29,7 +29,7 @@ def count_encode(bound: Bound) -> Draft:
     return _draft_encoding(bound, spec.LogCount)
 
 
-def _draft_encoding(bound: Bound, encode: Callable[[spec.features.Plain], spec.Encoding]) -> Draft:
+def _draft_encoding(bound: Bound, encode: Callable[[spec.categories.Plain], spec.Encoding]) -> Draft:
     inner: Draft = bound["category"]
     column = inner.columns[0]
     by_type = Want.TEXT in inner.wants  # a column by itself

@@ -80,7 +80,7 @@ class _Alike:
         }
         self._attributes = {name: setting.written for name, setting in resolved if name in VARIED}
         self._place = statement.model.span if statement.model is not None else statement.span
-        self._first = first  # whose id is that of the key
+        self._first = first  # kept, so that its id, which is the key, is not used again
 
     def vary(self, draft: CandidateDraft) -> TrainSettings | None:
         """Return the settings of another candidate, or None if it differs in other attributes, too."""

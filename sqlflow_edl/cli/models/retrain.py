@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from edl.errors import SemanticError, SQLFlowError
@@ -38,13 +38,15 @@ def retrain(options: argparse.Namespace) -> int:
         if options.if_better:
             statement = _activate_if_better(session, statement)
         reasons = []
-        for why, needed in _conditions(session, options):
-            reasons.append(why)
-            if not needed:
-                print(f"{why}: not trained again", file=sys.stderr)
-                return exit_codes.NOT_NEEDED
-        if note := _note_on_unseen(session, options.model):
-            print(f"note: {note}", file=sys.stderr)
+        with session.registry.fetch(options.model) as (model, file):
+            archive = read_archive(file)
+            for why, needed in _conditions(session, options, archive, model.reference):
+                reasons.append(why)
+                if not needed:
+                    print(f"{why}: not trained again", file=sys.stderr)
+                    return exit_codes.NOT_NEEDED
+            if columns := list_columns_with_unseen_as_null(archive.spec):
+                print(_note_on_unseen(model.reference, columns), file=sys.stderr)
         if reasons:
             print(f"{'; '.join(reasons)}: training again", file=sys.stderr)
     options.files, options.execute = [], [statement]
@@ -74,16 +76,12 @@ def _statement(session: Session, reference: str) -> str:
     return f"{statement[: into.span.start]}{expressions.model(name)}{statement[into.span.end :]}"
 
 
-def _note_on_unseen(session: Session, reference: str) -> str:
-    """Return a note on a model of an earlier version that takes unseen values as NULL; empty for another model."""
-    with session.registry.fetch(reference) as (model, file):
-        columns = list_columns_with_unseen_as_null(read_archive(file).spec)
-        if not columns:
-            return ""
-        return (
-            f"{model.reference} takes a value of {', '.join(columns)} that its training did not have as NULL; the new "
-            "version tells them apart"
-        )
+def _note_on_unseen(reference: str, columns: Sequence[str]) -> str:
+    """Return the note on a model of an earlier version that takes unseen values as NULL."""
+    return (
+        f"note: {reference} takes a value of {', '.join(columns)} that its training did not have as NULL; the new "
+        "version tells them apart"
+    )
 
 
 def _activate_if_better(session: Session, text: str) -> str:
@@ -105,17 +103,14 @@ def _activate_if_better(session: Session, text: str) -> str:
     )
 
 
-def _conditions(session: Session, options: argparse.Namespace) -> Iterator[tuple[str, bool]]:
+def _conditions(
+    session: Session, options: argparse.Namespace, archive: Archive, reference: str
+) -> Iterator[tuple[str, bool]]:
     """Yield each condition in words, and if it holds, the cheapest first."""
-    drifts = options.if_drift or options.drift_limit is not None
-    if options.if_rows is None and not drifts:
-        return
-    with session.registry.fetch(options.model) as (model, file):
-        archive = read_archive(file)
-        if options.if_rows is not None:
-            yield _growth(session, archive, model.reference, options.if_rows)
-        if drifts:
-            yield _drift(session, archive, model.reference, options.drift_limit or DRIFTED)
+    if options.if_rows is not None:
+        yield _growth(session, archive, reference, options.if_rows)
+    if options.if_drift or options.drift_limit is not None:
+        yield _drift(session, archive, reference, options.drift_limit or DRIFTED)
 
 
 def _growth(session: Session, archive: Archive, reference: str, least: int) -> tuple[str, bool]:

@@ -17,7 +17,7 @@ CITY = fc.vocabulary("city", ["oslo", "rome"], "other")  # ids 0 and 1, NULL is 
 ROWS = np.arange(20_000)
 
 
-def unseen(*features: Any, rate: float = 0.25, seed: int = 7, inputs: Any = None) -> UnseenIds:
+def make_unseen_ids(*features: Any, rate: float = 0.25, seed: int = 7, inputs: Any = None) -> UnseenIds:
     module = SimpleNamespace(FEATURES=inputs or fc.Features(*features))
     program: Any = SimpleNamespace(
         module=module, spec=SimpleNamespace(training=Training(seed=seed, unseen_rate=rate))
@@ -27,7 +27,7 @@ def unseen(*features: Any, rate: float = 0.25, seed: int = 7, inputs: Any = None
 
 def test_a_share_of_the_known_ids_becomes_the_id_of_unseen_values() -> None:
     ids = ROWS % 3
-    found = unseen(fc.one_hot(CITY)).replace({"f0": ids}, 1, ROWS)["f0"]
+    found = make_unseen_ids(fc.one_hot(CITY)).replace({"f0": ids}, 1, ROWS)["f0"]
     assert ((found == ids) | (found == 3)).all()
     assert (found == 3)[ids < 2].mean() == pytest.approx(0.25, abs=0.01)
     assert (found[ids == 2] == 2).all(), "NULL is known to be NULL"
@@ -35,15 +35,16 @@ def test_a_share_of_the_known_ids_becomes_the_id_of_unseen_values() -> None:
 
 
 def test_the_ids_are_a_function_of_seed_epoch_and_row_alone() -> None:
-    whole = unseen(fc.one_hot(CITY)).replace({"f0": ROWS % 3}, 4, ROWS)["f0"]
+    whole = make_unseen_ids(fc.one_hot(CITY)).replace({"f0": ROWS % 3}, 4, ROWS)["f0"]
     order = np.random.default_rng(1).permutation(ROWS)
     parts = [
-        unseen(fc.one_hot(CITY)).replace({"f0": part % 3}, 4, part)["f0"] for part in np.array_split(order, 7)
+        make_unseen_ids(fc.one_hot(CITY)).replace({"f0": part % 3}, 4, part)["f0"]
+        for part in np.array_split(order, 7)
     ]
     np.testing.assert_array_equal(np.concatenate(parts), whole[order])
     for other in ({"seed": 8}, {}):
         epoch = 4 if other else 5
-        changed = unseen(fc.one_hot(CITY), **other).replace({"f0": ROWS % 3}, epoch, ROWS)["f0"]
+        changed = make_unseen_ids(fc.one_hot(CITY), **other).replace({"f0": ROWS % 3}, epoch, ROWS)["f0"]
         assert (changed != whole).mean() > 0.2
 
 
@@ -55,25 +56,25 @@ def test_a_value_without_an_id_of_its_own_stays() -> None:
         fc.weekday("day"),
     ]
     features = {f"f{place}": ROWS % 3 for place in range(4)}
-    assert unseen(*map(fc.one_hot, categories)).replace(features, 1, ROWS) is features
-    assert unseen(fc.one_hot(CITY), rate=0.0).replace(features, 1, ROWS) is features
+    assert make_unseen_ids(*map(fc.one_hot, categories)).replace(features, 1, ROWS) is features
+    assert make_unseen_ids(fc.one_hot(CITY), rate=0.0).replace(features, 1, ROWS) is features
 
 
 def test_null_without_rows_in_training_is_learned_with_unseen_values() -> None:
     plain = fc.vocabulary("city", ["oslo", "rome"])
-    found = unseen(fc.one_hot(plain)).replace({"f0": ROWS % 2}, 1, ROWS)["f0"]
+    found = make_unseen_ids(fc.one_hot(plain)).replace({"f0": ROWS % 2}, 1, ROWS)["f0"]
     assert (found == 2).mean() == pytest.approx(0.25, abs=0.01)
 
 
 def test_items_of_lists_and_ids_in_sequences_are_replaced_one_by_one() -> None:
     tags = fc.list_of(fc.vocabulary("tags", ["a", "b"]))
     lists = Ragged(np.tile([0, 1], len(ROWS)), np.arange(len(ROWS) + 1) * 2)
-    found = unseen(fc.embedding(tags, 2)).replace({"f0": lists}, 1, ROWS)["f0"]
+    found = make_unseen_ids(fc.embedding(tags, 2)).replace({"f0": lists}, 1, ROWS)["f0"]
     assert (found.values == 2).mean() == pytest.approx(0.25, abs=0.01)
     pairs = (found.values.reshape(-1, 2) == 2).sum(axis=1)
     assert set(pairs.tolist()) == {0, 1, 2}
     ordered = np.column_stack([np.full(len(ROWS), 1), np.zeros(len(ROWS), np.int64)])
-    shown = unseen(fc.sequence(tags, 2)).replace({"f0": ordered}, 1, ROWS)["f0"]
+    shown = make_unseen_ids(fc.sequence(tags, 2)).replace({"f0": ordered}, 1, ROWS)["f0"]
     assert set(shown[:, 0].tolist()) == {1, 3}
     assert not shown[:, 1].any(), "no item is none"
 
@@ -81,7 +82,7 @@ def test_items_of_lists_and_ids_in_sequences_are_replaced_one_by_one() -> None:
 def test_categories_of_one_id_space_have_unseen_ids_of_their_own() -> None:
     both = fc.concat(CITY, fc.hash_bucket("shop", 5), fc.vocabulary("team", ["x"]))  # 4 + 6 + 2 ids
     lists = Ragged(np.tile([0, 7, 10], len(ROWS)), np.arange(len(ROWS) + 1) * 3)
-    found = unseen(fc.embedding(both, 2)).replace({"f0": lists}, 1, ROWS)["f0"].values.reshape(-1, 3)
+    found = make_unseen_ids(fc.embedding(both, 2)).replace({"f0": lists}, 1, ROWS)["f0"].values.reshape(-1, 3)
     assert [set(column.tolist()) for column in found.T] == [{0, 3}, {7}, {10, 11}]
 
 
@@ -91,7 +92,7 @@ def test_a_category_of_two_inputs_is_unseen_in_the_same_rows() -> None:
         deep=fc.Features(fc.embedding(CITY, 2), fc.one_hot(fc.vocabulary("team", ["x"]))),
     )
     ids = {"wide_f0": ROWS % 2, "deep_f0": ROWS % 2, "deep_f1": ROWS * 0}
-    found = unseen(inputs=inputs).replace(ids, 1, ROWS)
+    found = make_unseen_ids(inputs=inputs).replace(ids, 1, ROWS)
     np.testing.assert_array_equal(found["wide_f0"], found["deep_f0"])
     both = ((found["wide_f0"] == 3) & (found["deep_f1"] == 1)).mean()
     assert both == pytest.approx(0.25**2, abs=0.01), "another category is drawn by itself"

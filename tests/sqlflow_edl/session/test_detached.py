@@ -22,7 +22,7 @@ from sqlflow_edl.cli.jobs import attach
 from sqlflow_edl.session.observer import Silent
 from sqlflow_edl.session.session import Session
 from tests.databases import DIALECTS, Databases
-from tests.sessions import maintained
+from tests.sessions import open_session
 
 RECORD = ModelRecord("DNNRegressor", "torch", 100, {}, "SELECT …")
 
@@ -58,7 +58,7 @@ def left(url: str, *, archive: bool = True, store: str = "") -> job_folder.JobFo
 def notes(url: str) -> list[str]:
     """What the next session tells."""
     heard = Heard()
-    with maintained(url, observer=heard):
+    with open_session(url, observer=heard):
         return heard.notes
 
 
@@ -93,7 +93,7 @@ def test_rows_that_a_job_left_are_added_or_written(url: str) -> None:
 
 
 def versions(url: str) -> list[str]:
-    with maintained(url) as session:
+    with open_session(url) as session:
         return [found.reference for found in session.registry.list()]
 
 
@@ -118,14 +118,14 @@ def test_a_model_is_stored_where_its_own_session_kept_models(url: str, tmp_path:
     job = left(url, store=store)
     assert notes(url) == [f"job {job.id} had finished: stored the model m@1"]
     assert versions(url) == []
-    with maintained(url, model_store=store) as session:
+    with open_session(url, model_store=store) as session:
         assert [found.reference for found in session.registry.list()] == ["m@1"]
 
 
 def test_a_job_of_another_source_is_left_where_it_is(url: str, databases: Databases) -> None:
     job = left(url)
     for dialect in DIALECTS:
-        with maintained(databases.url(dialect), create=True) as other:
+        with open_session(databases.url(dialect), create=True) as other:
             assert other.registry.list() == []
     assert job.status().is_unclaimed
 
@@ -171,7 +171,7 @@ def test_a_training_that_failed_when_nobody_was_there_is_listed_once_with_its_re
     job.end("failed", "the loss became nan")
     assert notes(url) == [f"job {job.id} failed: the loss became nan"]
     assert notes(url) == []
-    with maintained(url) as session:
+    with open_session(url) as session:
         [found] = session.registry.list()
         assert (found.reference, found.state, found.reason) == ("m@1", "failed", "the loss became nan")
 
@@ -202,7 +202,7 @@ def test_a_training_that_was_killed_with_its_process_is_a_failed_version(url: st
     [job] = job_folder.jobs()
     died = "the job's process ended unexpectedly"
     assert notes(url) == [f"job {job.id} died: {died}; `sqlflow resume {job.id}` stores its model"]
-    with maintained(url) as session:
+    with open_session(url) as session:
         [found] = session.registry.list()
         assert (found.reference, found.state, found.reason) == ("t@1", "failed", died)
     assert (job.status().state, job.has_result) == ("died", True)
@@ -210,7 +210,7 @@ def test_a_training_that_was_killed_with_its_process_is_a_failed_version(url: st
 
 def test_a_session_that_is_open_stores_a_finished_job_before_its_next_statement(url: str) -> None:
     heard = Heard()
-    with maintained(url, observer=heard) as session:
+    with open_session(url, observer=heard) as session:
         job = left(url)
         list(session.run("SELECT 1 AS x"))
         assert heard.notes == [f"job {job.id} had finished: stored the model m@1"]

@@ -19,7 +19,7 @@ from sqlflow_edl.session import file_release
 from sqlflow_edl.session.file_release import FileRelease
 from sqlflow_edl.session.observer import Silent
 from sqlflow_edl.session.session import Session
-from tests.sessions import maintained
+from tests.sessions import open_session
 
 TRAIN = "SELECT a, b, y FROM t TO TRAIN BoostedTreesRegressor WITH train.epoch = 3 LABEL y INTO m"
 _WRITE = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute(sys.argv[2])"
@@ -142,7 +142,7 @@ def test_a_model_whose_file_stays_open_elsewhere_is_stored_by_the_next_session(
         assert f"the model of job {job.id} is kept" in str(caught.value.hint)
     holder.close()
     heard = Meanwhile(bool)
-    with maintained(f"duckdb:///{database}", observer=heard) as session:
+    with open_session(f"duckdb:///{database}", observer=heard) as session:
         assert heard.notes == [f"job {job.id} had finished: stored the model m@1"]
         [models] = session.run("SHOW MODELS")
         assert models.to_arrow().num_rows == 1

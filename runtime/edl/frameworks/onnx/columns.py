@@ -33,8 +33,9 @@ from edl.spec import (
     source_columns,
     sources,
 )
+from edl.spec.categories import Category
 from edl.spec.computed import is_portable
-from edl.spec.features import Category, category_of
+from edl.spec.features import category_of
 
 TREE_NUMBERS = frozenset({Raw})  # features of trees that are made of a number
 _FROM_ZERO = ("year", "hour", "minute")  # parts with their number as their id

@@ -77,7 +77,7 @@ class CheckpointCoordinator:
         self._counter = 0
         self._not_before = 0.0
         self._lost = tasks.checkpoint_is_lost  # it was on the disk of the previous master
-        self._is_first = True  # no other than that of the beginning is complete
+        self._is_first = True  # no checkpoint but the one of the beginning is complete
         self._at: tuple[float, int] | None = None  # second and step of the last checkpoint
         self.requested = False  # one is due as soon as possible
         self.durable = ""  # name of the last one that the state store refers to, as far as this master knows

@@ -17,7 +17,7 @@ def duckdb(databases: Databases) -> Session:
     return databases.filled("duckdb")
 
 
-def planned(session: Session, attributes: str, columns: str = "") -> SearchPlan:
+def plan_search(session: Session, attributes: str, columns: str = "") -> SearchPlan:
     text = f"SELECT age, city, team, income FROM people TO TRAIN DNN WITH {attributes} {columns} LABEL income INTO m"
     [statement] = session.parse(text)
     plan = session.compiler.training_plan(statement)
@@ -26,7 +26,7 @@ def planned(session: Session, attributes: str, columns: str = "") -> SearchPlan:
 
 
 def test_numbers_of_the_model_and_the_optimizer_share_a_plan(duckdb: Session) -> None:
-    plan = planned(duckdb, "hidden_units = CANDIDATES([8], [16]), lr = CANDIDATES(0.1, 0.2)")
+    plan = plan_search(duckdb, "hidden_units = CANDIDATES([8], [16]), lr = CANDIDATES(0.1, 0.2)")
     assert len(plan.candidates) == 4
     assert len(plan.plans) == 1
     values = [candidate.settings.get("optimizer.learning_rate") for candidate in plan.candidates]
@@ -34,14 +34,14 @@ def test_numbers_of_the_model_and_the_optimizer_share_a_plan(duckdb: Session) ->
 
 
 def test_other_attributes_have_a_plan_for_each_value(duckdb: Session) -> None:
-    plan = planned(duckdb, "train.batch_size = CANDIDATES(8, 16), model.dropout = CANDIDATES(0.1, 0.2)")
+    plan = plan_search(duckdb, "train.batch_size = CANDIDATES(8, 16), model.dropout = CANDIDATES(0.1, 0.2)")
     assert len(plan.candidates) == 4
     assert len(plan.plans) == 2
     assert {candidate.plan.settings.get("train.batch_size") for candidate in plan.candidates} == {8, 16}
 
 
 def test_each_form_of_the_columns_has_a_plan(duckdb: Session) -> None:
-    plan = planned(duckdb, "model.dropout = CANDIDATES(0.1, 0.2)", "COLUMN CANDIDATES(age, LOG(age))")
+    plan = plan_search(duckdb, "model.dropout = CANDIDATES(0.1, 0.2)", "COLUMN CANDIDATES(age, LOG(age))")
     assert len(plan.candidates) == 4
     assert len(plan.plans) == 2
 
@@ -57,7 +57,7 @@ def test_attributes_that_name_columns_have_a_plan_for_each_value(duckdb: Session
 
 def test_a_wrong_value_of_a_later_candidate_is_an_error(duckdb: Session) -> None:
     with pytest.raises(SemanticError, match=r"model\.dropout = 3"):
-        planned(duckdb, "model.dropout = CANDIDATES(0.1, 3.0)")
+        plan_search(duckdb, "model.dropout = CANDIDATES(0.1, 3.0)")
 
 
 def test_the_library_must_have_the_parameters_of_each_candidate(duckdb: Session) -> None:

@@ -177,7 +177,7 @@ class SlowJob:
         self.deployed.double.run_out_of_memory(self.deployed.deployment.namespace, self.pod(name))
 
     def has_pod(self, name: str) -> bool:
-        """Whether a pod of the instance is there, ended or not."""
+        """Return True if a pod of the instance is there, ended or not."""
         return any(pod["metadata"]["labels"].get(names.INSTANCE) == name for pod in self.deployed.pods())
 
     def on_node(self, node: str) -> list[str]:
