@@ -54,15 +54,17 @@ def count_rows(features: Features) -> int:
     return next((len(array) for _, array in arrays(features)), 0)
 
 
-def checked_features(features: Features, rows: int, by: str = "feed", *, exact: bool = False) -> Features:
-    """Return the features with every array as float32 or int64; with `exact`, float64 stays.
+def checked_features(
+    features: Features, rows: int, by: str = "feed", *, exact: bool = False, texts: bool = False
+) -> Features:
+    """Return the features with every array as float32 or int64; with `exact`, float64 stays, with `texts`, objects.
 
     `by` is the function that returned them. Raises JobError that names an array without `rows` rows.
     """
     if isinstance(features, list):
         features = tuple(features)
     for path, array in arrays(features):
-        _check(path, array, rows, by)
+        _check(path, array, rows, by, texts=texts)
     if not any(True for _ in arrays(features)):
         raise JobError(
             f"{by} gives no features", hint="return (features, labels), features an array, dict or tuple"
@@ -109,18 +111,19 @@ def checked_weights(weights: object, rows: int, by: str = "feed") -> Array | Non
     return array
 
 
-def _check(path: str, array: object, rows: int, by: str) -> None:
+def _check(path: str, array: object, rows: int, by: str, *, texts: bool = False) -> None:
     if not isinstance(array, np.ndarray | Ragged) or array.ndim == 0:
         hint = "arrays of NumPy, one row per row of the batch"
         raise JobError(f"{by} gives a {type(array).__name__} as {path}", hint=hint)
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in ("fiubO" if texts else "fiub"):
         raise JobError(f"{by} gives {path} of type {array.dtype}", hint="float32 for numbers, int64 for ids")
     if len(array) != rows:
         raise JobError(f"{by} gives {len(array)} rows as {path} for a batch of {rows}")
 
 
 def _same(array: Any) -> Any:
-    return array if isinstance(array, Ragged) or array.dtype == np.float64 else _narrow_numbers(array)
+    is_same = isinstance(array, Ragged) or array.dtype in (np.float64, np.object_)
+    return array if is_same else _narrow_numbers(array)
 
 
 def _narrow(array: Any) -> Any:

@@ -7,6 +7,7 @@ installed without them.
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from edl.errors import SQLFlowError
@@ -14,6 +15,7 @@ from edl.errors import SQLFlowError
 # extension -> extras of the distribution with the packages that it needs
 EXTRAS = {
     "editor": "editor",
+    "imported": "imported,lightgbm,xgboost",
     "lakes": "delta,iceberg",
     "lineage": "lineage,mlflow",
     "warehouses": "bigquery,clickhouse,hive,snowflake,trino",
@@ -27,8 +29,13 @@ class ExtensionError(SQLFlowError):
 
 def load(module: str, name: str) -> Any:
     """Return what a module calls `name`. Raises ExtensionError if the module is of an extension that is not here."""
+    return getattr(import_extension(module), name)
+
+
+def import_extension(module: str) -> ModuleType:
+    """Return the module. Raises ExtensionError if it is of an extension that is not here."""
     try:
-        return getattr(import_module(module), name)
+        return import_module(module)
     except ModuleNotFoundError as error:
         package, folder, rest = module.partition(_FOLDER)
         extension = rest.partition(".")[0]

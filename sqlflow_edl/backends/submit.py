@@ -38,6 +38,7 @@ _FRAMEWORKS = {
     "lightgbm": "LightGBM",
     "xgboost": "XGBoost",
     "ensemble": "the libraries",
+    "onnx": "ONNX Runtime",
 }
 
 

@@ -123,6 +123,7 @@ COMMANDS = {
     "ui": "cli.models.ui.ui",
     "report": "cli.models.report.report",
     "copy": "cli.models.copy.copy",
+    "import": "extensions.imported.command.import_",
     "retrain": "cli.models.retrain.retrain",
     "lint": "cli.program.lint.lint",
     "fmt": "cli.program.fmt.fmt",
@@ -162,6 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_ui(commands)
     _add_report(commands)
     _add_copy(commands)
+    _add_import(commands)
     _add_retrain(commands)
     _add_lint(commands)
     _add_fmt(commands)
@@ -337,6 +339,32 @@ def _add_copy(commands: Commands) -> None:
     )
     copy.add_argument("--create", action="store_true", help="create a missing database file")
     model_store(copy)
+
+
+def _add_import(commands: Commands) -> None:
+    command = add_command(
+        commands, "import", "store a model that was trained elsewhere: a file of ONNX, LightGBM or XGBoost"
+    )
+    command.add_argument("file", metavar="FILE", help="the file, see sqlflow help imported")
+    command.add_argument("--as", dest="name", metavar="NAME", required=True, help="name of the model")
+    command.add_argument(
+        "--input-columns",
+        metavar="COLUMNS",
+        help="columns that it reads, in the order of its training, with commas; if the file does not name them",
+    )
+    command.add_argument("--label", metavar="COLUMN", help="column that it predicts (default: prediction)")
+    command.add_argument(
+        "--classes", metavar="CLASSES", help="its classes, in the order of its scores, with commas"
+    )
+    command.add_argument("--output", metavar="OUTPUT", help="output of an ONNX file that predicts")
+    command.add_argument(
+        "--output-kind",
+        choices=("number", "probabilities", "logits", "class"),
+        help="what that output has, if the file does not tell",
+    )
+    command.add_argument("--rounds", metavar="N", type=positive, help="rounds of XGBoost that predict")
+    command.add_argument("--create", action="store_true", help="create a missing database file")
+    model_store(command)
 
 
 def _add_retrain(commands: Commands) -> None:

@@ -22,6 +22,7 @@ from edl.program import DIGEST_FILE, digest_line
 from edl.program.folders import CANDIDATES, MEMBERS
 from edl.spec import (
     ENSEMBLE,
+    ONNX,
     TREES,
     AnomalyLabel,
     ClassLabel,
@@ -95,6 +96,8 @@ def _program(spec: JobSpec, parts: _SharedParts) -> GeneratedProgram:
     stored: dict[str, bytes] = {}
     if spec.framework == ENSEMBLE:
         model = _template("ensemble.py.jinja").render(_shared_values(spec, parts), searches=not spec.members)
+    elif spec.framework == ONNX:
+        model = _template("imported.py.jinja").render(_imported_values(spec, stored, parts))
     else:
         model = _template("model.py.jinja").render(_model_values(spec, stored, parts))
     encoded = model.encode()
@@ -184,6 +187,16 @@ def _model_values(spec: JobSpec, stored: dict[str, bytes], parts: _SharedParts) 
     code = "\n".join([definition, *(line for lines in losses for line in lines), values["optimizer"]])
     groups = imports(spec, code, bool(stored))
     return {**values, "definition": definition, "imports": groups, "stored": bool(stored)}
+
+
+def _imported_values(spec: JobSpec, stored: dict[str, bytes], parts: _SharedParts) -> dict[str, object]:
+    """Return the values of the template of an ONNX file. Fill `stored`."""
+    if not spec.imported:
+        raise SpecError("the JobSpec is damaged: its file is not named")
+    expression, lists = parts.get(_features, spec.inputs)
+    stored.update(lists)
+    shared = _shared_values(spec, parts)
+    return {**shared, "features": expression, "output": spec.imported.output, "gives": spec.imported.gives}
 
 
 def _definition(spec: JobSpec) -> jinja2.Template:

@@ -37,6 +37,7 @@ _BEGINNINGS = (
         "EXPLAIN SELECT",
     ),
     *(
+        "CREATE MODEL",
         "CREATE TABLE",
         "CREATE VIEW",
         "INSERT INTO",
@@ -54,7 +55,7 @@ _NEXT = {  # behind the first words
     "DESC": ("MODEL",),
     "SET": ("MODEL",),
     "DROP": ("MODEL", "TABLE", "VIEW"),
-    "CREATE": ("TABLE", "VIEW"),
+    "CREATE": ("MODEL", "TABLE", "VIEW"),
     "INSERT": ("INTO",),
     "DELETE": ("FROM",),
 }
@@ -79,7 +80,11 @@ _BEFORE_A_MODEL = (
     ("SHOW", "TRIALS"),
     ("FEATURES", "FOR"),
 )
-_VERSIONS = {("SET", "MODEL"): ("ACTIVE", "TAG"), ("DROP", "MODEL"): ("TAG",)}  # behind a model
+_VERSIONS = {  # behind a model
+    ("SET", "MODEL"): ("ACTIVE", "TAG"),
+    ("DROP", "MODEL"): ("TAG",),
+    ("CREATE", "MODEL"): ("OPTIONS",),
+}
 _BEFORE_A_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE", "VIEW", "DESCRIBE", "SUMMARIZE")
 _VALUES: dict[str, Catalog[Entry]] = {
     "optimizer": OPTIMIZERS,
@@ -149,7 +154,7 @@ def _names_a_model(where: Context) -> bool:
 
 
 def _follows_a_model(where: Context) -> bool:
-    """Return True behind the dotted name in SET MODEL and DROP MODEL."""
+    """Return True behind the dotted name in SET MODEL, DROP MODEL and CREATE MODEL."""
     first, name = tuple(where.before[:2]), where.before[2:]
     is_whole = len(name) % 2 == 1 and {*name[1::2]} <= {"."}
     return first in _VERSIONS and is_whole and name[0] != "IF"

@@ -8,7 +8,7 @@ from edl.jobs.trials import are_refitted
 from edl.models.archive import Archive
 from edl.models.fitting import Fitting
 from edl.models.registry.records import ModelVersion
-from edl.spec import ENSEMBLE, NO_FRAMEWORK, TREES, Component, JobSpec, each_label
+from edl.spec import NO_FRAMEWORK, SCORED, TREES, Component, JobSpec, each_label
 from sqlflow_edl.reports import curve
 from sqlflow_edl.reports import text as words
 from sqlflow_edl.reports.importances import importances, shares
@@ -40,7 +40,8 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
             ),
             ("data", _statistics(spec, fitting)),
             ("members" if spec.members else "search", _members(archive)),
-            ("training", _training(archive) if spec.framework != NO_FRAMEWORK else ()),
+            ("imported", _source_file(spec)),
+            ("training", _training(archive) if _is_trained(spec) else ()),
             (_measured_on(archive), _metrics(archive)),
             ("calibration", _calibration(archive)),
             ("importance", _importances(archive)),
@@ -77,7 +78,7 @@ def _model(version: ModelVersion, archive: Archive | None) -> Rows:
     yield "framework", version.record.framework
     if archive is not None:
         yield from parameters(archive.spec.model)
-        if archive.spec.framework not in (*TREES, ENSEMBLE, NO_FRAMEWORK):  # trees have files as weights
+        if archive.spec.framework not in (*TREES, *SCORED, NO_FRAMEWORK):  # trees have files as weights
             yield "weights", f"{archive.parameters():,} numbers"
         yield "size", words.size(version.archive_bytes)
         if archive.spec.edited:
@@ -88,6 +89,7 @@ def _features(spec: JobSpec, reasons: Sequence[str]) -> Rows:
     features, types = spec.features, words.column_types(spec.query)
     reasons_by_feature = dict(zip(features, reasons, strict=True)) if len(reasons) == len(features) else {}
     for feature, place in words.features_with_inputs(spec):  # one that two inputs have comes twice
+        place = [] if spec.imported else place  # its inputs have a number and no name
         facts = "; ".join(filter(None, [reasons_by_feature.get(feature, ""), *place]))
         yield words.columns(feature), words.feature(feature, types) + (f" ({facts})" if facts else "")
 
@@ -167,6 +169,27 @@ def _calibration(archive: Archive) -> Rows:
         )
 
 
+def _source_file(spec: JobSpec) -> Rows:
+    """List the file of a model that was trained elsewhere, and how its outputs are understood."""
+    file = spec.imported
+    if not file:
+        return
+    yield "file", f"{file.file}, {words.size(file.size)}"
+    yield "sha256", file.sha256
+    if file.producer:
+        yield "written by", file.producer
+    if file.types:
+        yield "inputs", ", ".join(file.types)
+    if file.output:
+        yield "output", f"{file.output}: {file.gives}"
+    if file.rounds:
+        yield "rounds", f"the first {file.rounds:,} predict"
+
+
+def _is_trained(spec: JobSpec) -> bool:
+    return spec.framework != NO_FRAMEWORK and not spec.imported
+
+
 def _training(archive: Archive) -> Rows:
     spec, training = archive.spec, archive.spec.training
     refit = f"; then all {archive.learned_rows:,}, after measuring" if are_refitted(archive.trials) else ""
@@ -198,6 +221,9 @@ def _training(archive: Archive) -> Rows:
 def _lineage(archive: Archive) -> Rows:
     lineage, increment = archive.lineage, archive.spec.query.increment
     yield "statement", lineage.statement
+    if archive.spec.imported:
+        yield "imported", f"{lineage.started[:19].replace('T', ' ')} UTC"
+        return
     measured = f" of the model that was measured; {archive.learned_rows:,} of the stored one"
     refit = measured if are_refitted(archive.trials) else ""
     yield "rows", f"{lineage.rows:,}, {lineage.training_rows:,} of them for training{refit}"

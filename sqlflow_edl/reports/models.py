@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from edl.errors import SemanticError
+from edl.extension_loader import load
 from edl.models.archive import Archive, read_archive
 from edl.models.registry.base import Registry
 from edl.models.registry.records import ModelVersion, split_reference
@@ -260,6 +261,12 @@ def _standardize(statement: Statement) -> bool:
     return value
 
 
+def import_model(registry: Registry, statement: Statement) -> Result:
+    """Store a file that was trained elsewhere as a new version of a model."""
+    result: Result = load("sqlflow_edl.extensions.imported", "import_model")(registry, statement)
+    return result
+
+
 def set_model(registry: Registry, statement: Statement) -> Result:
     """Make a version the current one of its name."""
     reference = str(statement.model)
@@ -333,6 +340,7 @@ def _at_model(statement: Statement) -> AbstractContextManager[None]:
 
 
 HANDLERS: Mapping[Kind, Callable[[Registry, Statement], Result]] = {
+    "import_model": import_model,
     "show_models": show_models,
     "show_train": show_train,
     "show_curve": show_curve,

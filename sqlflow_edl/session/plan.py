@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from edl.data.source import RowEstimate
 from edl.errors import SQLFlowError
+from edl.extension_loader import load
 from edl.models.registry.records import split_reference
 from edl.sources.pinning_cost import pinning_cost
 from sqlflow_edl.analysis.programs.outline import title
@@ -102,6 +103,10 @@ def _with_pinning(
     return [*rows[:end], pinned, *rows[end:]]
 
 
+def _import(compiler: Compiler, statement: Statement) -> list[plan.Row]:
+    return list(load("sqlflow_edl.extensions.imported", "rows_of_plan")(statement))
+
+
 def _drop(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     reference = str(statement.model)
     name, selector = split_reference(reference)
@@ -174,6 +179,7 @@ PLANNERS: Mapping[Kind, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "optimize": _optimize,
     "run": _run,
     **dict.fromkeys(models.HANDLERS, _reads_models),
+    "import_model": _import,
     "drop_model": _drop,
     "set_model": _set,
     "set_tag": _set_tag,

@@ -20,6 +20,7 @@ from functools import cached_property
 
 from edl.data.source import ConflictError, Source, UnreachableError
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, nearest, raise_all
+from edl.extension_loader import load
 from edl.models.registry.records import ModelVersion, check_name, split_reference
 from sqlflow_edl.analysis import inference, measurement, train
 from sqlflow_edl.analysis.columns.items import check_calls
@@ -101,6 +102,8 @@ class ProgramCheck:
             self._check_use(statement)
         elif statement.traits.job:
             self._check_in_client(statement)
+        elif statement.traits.makes == "model":
+            load("sqlflow_edl.extensions.imported", "check")(statement)
         elif statement.kind != "sql":
             self._check_about_model(statement)
         elif calls_predict(statement.text):

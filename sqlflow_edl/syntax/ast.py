@@ -202,7 +202,7 @@ class Statement:
     @property
     def trains(self) -> bool:
         """True for TRAIN and its short form."""
-        return self.traits.makes == "model"
+        return self.traits.makes == "model" and self.traits.generated
 
     @property
     def used_model(self) -> Name | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from edl.errors import Span, SQLFlowError, StatementSyntaxError, did_you_mean, raise_all
+from edl.extension_loader import load
 from sqlflow_edl.syntax.ast import (
     Attribute,
     Call,
@@ -64,6 +65,7 @@ _INSTEAD = {
     "autoencoder": "clusters of codes are those of SELECT … TO TRAIN DeepEmbeddedClustering INTO my_model",
     "contribution_analysis": "write SELECT … TO EXPLAIN my_model",
 }
+_FILES = ("onnx", "lightgbm", "xgboost", "tensorflow", "tensorflow_lite")  # model types of files
 _FORESTS = ("random_forest_regressor", "random_forest_classifier")
 _TREES = ("boosted_tree_regressor", "boosted_tree_classifier", *_FORESTS)
 _NETWORKS = ("dnn_", "linear", "logistic")
@@ -154,7 +156,8 @@ def creates_model(text: str) -> bool:
 
 
 def created_model(text: str, span: Span, dialect: Dialect) -> Statement:
-    """Return CREATE MODEL as a TRAIN statement, or as the short form. span: of the statement in the program's text.
+    """Return CREATE MODEL as a TRAIN statement, as the short form, or as an import of a file. span: of the statement in
+    the program's text.
 
     Raises SQLFlowError with the place for options and models that are not here.
     """
@@ -177,7 +180,26 @@ def created_model(text: str, span: Span, dialect: Dialect) -> Statement:
     name = Span(head.start("name"), head.end("name"))
     end = _find_closing(text, opening, span.end, dialect)
     parsed_head = _Head(head["name"], name, word, Span(opening + 1, end), transform)
-    return _statement(text, span, parsed_head, _query(text, end, span, dialect), dialect)
+    options = _option_attributes(text, span, parsed_head, dialect)
+    if _names_file(options):
+        if transform is not None:
+            raise StatementSyntaxError(
+                "TRANSFORM is not available with the model of a file",
+                span=transform,
+                hint="compute columns in the query that predicts",
+            )
+        make = load("sqlflow_edl.extensions.imported.statement", "make_statement")
+        imported: Statement = make(text, span, head["name"], name, options, end)
+        return imported
+    return _statement(text, span, parsed_head, options, _query(text, end, span, dialect), dialect)
+
+
+def _names_file(options: Sequence[Attribute]) -> bool:
+    """Return True for options that name a file of a model, or a type of such files."""
+    kinds = [_text(option).casefold() for option in options if option.key.casefold() == "model_type"]
+    return any(kind in _FILES for kind in kinds) or any(
+        option.key.casefold() == "model_path" for option in options
+    )
 
 
 def _find_closing(text: str, opening: int, end: int, dialect: Dialect) -> int:
@@ -207,8 +229,9 @@ def _query(text: str, closing: int, span: Span, dialect: Dialect) -> Span:
     return Span(first.start, span.end)
 
 
-def _statement(text: str, span: Span, head: _Head, select: Span, dialect: Dialect) -> Statement:
-    option_list = _option_attributes(text, span, head, dialect)
+def _statement(
+    text: str, span: Span, head: _Head, option_list: Sequence[Attribute], select: Span, dialect: Dialect
+) -> Statement:
     options = {option.key.casefold(): option for option in option_list}
     errors: list[SQLFlowError] = []
     kind = _text(options.get("model_type"))

@@ -65,6 +65,11 @@ STATEMENTS = {
         "the short form: a search for the best models",
         f"SELECT * FROM iris LABEL species INTO {_MODEL};",
     ),
+    "CREATE MODEL": StatementForm(
+        "CREATE MODEL model_name OPTIONS(model_type = 'onnx', model_path = 'FILE', …)",
+        "a model that was trained elsewhere",
+        "CREATE MODEL churn OPTIONS(model_type = 'onnx', model_path = 'churn.onnx');",
+    ),
     "EXPLAIN": StatementForm(
         "EXPLAIN query TO …",
         "the plan: what would run, and why; nothing starts",

@@ -17,6 +17,7 @@ Kind = Literal[
     "sql",  # ordinary SQL, sent to the database unchanged
     "train",
     "auto",  # query LABEL … INTO …: the compiler chooses everything
+    "import_model",  # CREATE MODEL of a file that was trained elsewhere
     "predict",
     "evaluate",
     "measure",  # EVALUATE of predictions in the rows, without a model
@@ -63,6 +64,7 @@ TRAITS: Mapping[Kind, Traits] = {
     "sql": Traits(""),
     "train": Traits("TRAIN {model} INTO {into}", "train", generated=True, uses="using", makes="model"),
     "auto": Traits("TRAIN INTO {into}", "train", generated=True, uses="using", makes="model"),
+    "import_model": Traits("IMPORT {into}", makes="model", changes_model=True),
     "predict": Traits(
         "PREDICT {target} USING {using} {append}", "predict", generated=True, uses="using", makes="table"
     ),

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import repeat
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from edl.arrays import Array
 from edl.data.readers import BatchReader
+from edl.errors import SemanticError
 from edl.evaluation.prediction import Results, results
 from edl.evaluation.scoring import Scorer, trained_adapter
 from edl.evaluation.shapley import explaining_scorer
@@ -51,7 +52,8 @@ class Predictor:
             with _same_random_states():
                 adapter = trained_adapter(program, example, "predict", weights)
             scorer = Scorer(program, adapter, program.spec.batch_size)
-            scorer.predict(example)  # the first forward pass takes long
+            with suppress(SemanticError):  # of a file that takes no NULL
+                scorer.predict(example)  # the first forward pass takes long
             self._idle.put(scorer)
         rows = program.spec.batch_size
         self.rows = -(-LEAST_ROWS // rows) * rows  # of a block

@@ -17,7 +17,7 @@ from edl.frameworks import Adapter, create
 from edl.input.blocks import Block
 from edl.metrics.calibration import apply_temperature
 from edl.program import Mode, Program
-from edl.spec import ENSEMBLE
+from edl.spec import ENSEMBLE, SCORED
 from edl.spec.extra_outputs import DISTANCES, INNER, LOGITS, MEMBERS
 from edl.tasks.ranges import LEAST_ROWS, partition
 
@@ -46,8 +46,8 @@ class Scorer:
         return self._scores(outputs), loss
 
     def _loss_labels(self, labels: Array) -> Array:
-        """Return the labels of the loss. An ensemble's loss compares its scores with the labels themselves."""
-        return labels if self.program.spec.framework == ENSEMBLE else learned_labels(self._target, labels)
+        """Return the labels of the loss. If an adapter gives scores, they are compared with the labels themselves."""
+        return labels if self.program.spec.framework in SCORED else learned_labels(self._target, labels)
 
     @cached_property
     def _target(self) -> Target:
@@ -80,9 +80,9 @@ class Scorer:
     def _logits(self, outputs: Array) -> Array:
         """Return the logits of the second of two classes, or of each class, before a calibration.
 
-        An ensemble's logits are the logits of the mean of its probabilities.
+        The logits of an ensemble and of a file are the logits of its probabilities.
         """
-        if outputs.ndim == 2 and self.program.spec.framework != ENSEMBLE:
+        if outputs.ndim == 2 and self.program.spec.framework not in SCORED:
             return outputs
         with np.errstate(divide="ignore"):
             logs = np.log(self._uncalibrated(outputs))

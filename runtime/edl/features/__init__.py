@@ -25,7 +25,7 @@ from edl.features.categories import (
     vocabulary,
     weekday,
 )
-from edl.features.columns import codes, embedding, one_hot, sequence, stored
+from edl.features.columns import codes, embedding, one_hot, raw_text, sequence, stored
 from edl.features.computed import computed, function
 from edl.features.encodings import log_count, target_mean
 from edl.features.labels import (
@@ -107,6 +107,7 @@ __all__ = [
     "piecewise_linear",
     "ranking",
     "raw",
+    "raw_text",
     "sequence",
     "standardize",
     "stored",

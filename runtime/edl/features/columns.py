@@ -1,4 +1,4 @@
-"""Features of categories' ids: their constructors, checks and values.
+"""Features of categories' ids, and of texts as they are: their constructors, checks and values.
 
 The constructors of feature columns check their arguments, as in `fc.standardize("age", mean=38.6, std=13.6)`, and
 return the spec object of the same name. A SemanticError names the invalid argument and column.
@@ -16,7 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from edl.errors import SemanticError, SpecError, did_you_mean
-from edl.features.kinds import RowsOfBatch, check, check_category, check_count, check_fields, compute_values
+from edl.features.arrays import texts
+from edl.features.computed import column as column_of
+from edl.features.kinds import (
+    RowsOfBatch,
+    check,
+    check_category,
+    check_count,
+    check_fields,
+    check_name,
+    compute_values,
+)
 from edl.spec import (
     Category,
     Codes,
@@ -25,6 +35,7 @@ from edl.spec import (
     ListOf,
     NGrams,
     OneHot,
+    RawText,
     Sequence,
     embeddings,
     num_ids,
@@ -57,6 +68,11 @@ def sequence(category: ListOf | NGrams, length: int) -> Sequence:
 def codes(category: Plain) -> Codes:
     """Return the id as a number, for trees; NULL is NaN."""
     return check(Codes(category))
+
+
+def raw_text(column: str, null: str | msgspec.UnsetType = msgspec.UNSET) -> RawText:
+    """Return the text as it is, for a model of a file; `null` replaces NULL."""
+    return check(RawText(column, null))
 
 
 def stored(path: str | Path) -> tuple[Any, ...]:
@@ -107,6 +123,13 @@ def _check_codes(column: Codes) -> None:
     check_category(column.category, "encoding", "codes")
 
 
+@check_fields.register
+def _check_raw_text(column: RawText) -> None:
+    check_name(column.column, "raw_text")
+    if not isinstance(column.null, str | msgspec.UnsetType):
+        raise SemanticError(f"null of column {column.column} must be a text, not {column.null!r}")
+
+
 def check_tables(columns: Iterable[Feature]) -> None:
     """Raise SemanticError if features with one table are no neighbours, or their vectors differ in kind."""
     seen: set[int] = set()
@@ -138,6 +161,21 @@ def _vectors(column: Embedding) -> tuple[object, ...]:
 def _codes(feature: Codes, rows: RowsOfBatch) -> npt.NDArray[np.float64]:
     ids = rows.ids[feature.category]
     return np.where(ids == feature.category.size, np.nan, ids)[:, None]
+
+
+def read_texts(feature: RawText, rows: RowsOfBatch) -> npt.NDArray[Any]:
+    """Return the texts of a column, objects (n, 1): str, and None for NULL without a text of its own.
+
+    Raises ColumnTypeError for a column of lists or records.
+    """
+    values = texts(column_of(rows.batch, feature.column), feature.column)
+    null = None if feature.null is msgspec.UNSET else feature.null
+    column = np.empty((len(values), 1), dtype=object)
+    column[:, 0] = [
+        null if value is None else value.decode(errors="replace") if isinstance(value, bytes) else value
+        for value in values.to_pylist()
+    ]
+    return column
 
 
 @compute_values.register

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +22,14 @@ import pyarrow as pa
 
 from edl.errors import SemanticError, did_you_mean
 from edl.features.categories import Encoder, Ids, encoder
-from edl.features.columns import check_tables
+from edl.features.columns import check_tables, read_texts
 from edl.features.encodings import Encoder as StatisticsEncoder
 from edl.features.kinds import RowsOfBatch, check, compute_values
 from edl.features.number_features import bins_of
 from edl.spec import (
     Category,
     Feature,
+    RawText,
     category_of,
     is_category,
     is_dense,
@@ -38,7 +39,7 @@ from edl.spec import (
     width,
 )
 
-DENSE, POSITIONS, PERIODIC = "dense", "positions", "periodic"
+DENSE, POSITIONS, PERIODIC, TEXTS = "dense", "positions", "periodic", "texts"
 NUMBERS = ("dense", "positions", "periodic")  # kinds of entries that are matrices
 
 
@@ -50,12 +51,12 @@ class Entry:
     number of features): bins below the number, with the fraction of its own bin, or -1; `width` is the width of their
     encodings), periodic (float32 of shape (n, number of features): numbers that the model embeds, all by as many
     frequencies), category (int64 ids of shape (n,) in [0, num_ids), of the one feature; `width` is the width of its
-    one-hot row or embedding vector), list (the same for lists of ids), or sequence (int64 (n, width) in [0, num_ids),
-    see `edl.spec.Sequence`).
+    one-hot row or embedding vector), list (the same for lists of ids), sequence (int64 (n, width) in [0, num_ids),
+    see `edl.spec.Sequence`), or texts (objects of shape (n, number of features): str, or None for NULL).
     """
 
     name: str  # "dense", "positions", "periodic_16", or "f" and the feature's position, after the prefix
-    kind: Literal["dense", "positions", "periodic", "category", "list", "sequence"]
+    kind: Literal["dense", "positions", "periodic", "category", "list", "sequence", "texts"]
     features: tuple[Feature, ...]
     width: int
     num_ids: int = 0
@@ -173,6 +174,8 @@ class Inputs:
 def _array(entry: Entry, rows: RowsOfBatch) -> Any:
     if entry.kind in NUMBERS:
         return _matrix(entry, rows)
+    if entry.kind == "texts":
+        return np.column_stack([read_texts(cast(RawText, feature), rows) for feature in entry.features])
     ids = rows.ids[entry.category]
     return _in_order(ids, entry.width) if entry.kind == "sequence" else ids
 
@@ -197,6 +200,9 @@ def _entries(columns: tuple[Feature, ...], prefix: str) -> Iterable[Entry]:
     for frequencies in dict.fromkeys(map(width, periodic)):
         same = tuple(column for column in periodic if column.width == frequencies)
         yield Entry(f"{prefix}{PERIODIC}_{frequencies}", "periodic", same, sum(map(width, same)))
+    texts = tuple(column for column in columns if column.array == "texts")
+    if texts:
+        yield Entry(f"{prefix}{TEXTS}", "texts", texts, len(texts))
     for position, column in enumerate(columns):
         category = category_of(column)
         if not is_category(category) or column in dense:

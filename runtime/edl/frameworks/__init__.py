@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, cast
 
 from edl.errors import JobError, did_you_mean
+from edl.extension_loader import import_extension
 from edl.frameworks.adapter import Adapter, Evaluated, Gradients, Minibatches
 from edl.frameworks.device import begin
 from edl.frameworks.imports import without_extras
@@ -56,8 +57,15 @@ _MODULES = {
     "lightgbm": "edl.frameworks.trees.lightgbm",
     "xgboost": "edl.frameworks.trees.xgboost",
     "ensemble": "edl.frameworks.ensemble",
+    "onnx": "edl.extensions.imported.adapter",
 }
-_PACKAGES = {"keras": "tensorflow", "torch": "torch", "lightgbm": "lightgbm", "xgboost": "xgboost"}
+_PACKAGES = {
+    "keras": "tensorflow",
+    "torch": "torch",
+    "lightgbm": "lightgbm",
+    "xgboost": "xgboost",
+    "onnx": "onnxruntime",
+}
 
 
 class _Framework(Protocol):
@@ -129,11 +137,11 @@ def _framework(name: str) -> _Framework:
         os.environ.setdefault(variable, value)
     try:
         with _hide_output():
-            return cast(_Framework, importlib.import_module(_MODULES[name]))
+            return cast(_Framework, import_extension(_MODULES[name]))
     except ModuleNotFoundError as error:
         if error.name not in ("keras", *_PACKAGES.values()):
             raise
-        raise _not_installed(_PACKAGES[name]) from None
+        raise _not_installed(name) from None
 
 
 def is_installed(name: str) -> bool:
@@ -144,11 +152,13 @@ def is_installed(name: str) -> bool:
 def check_installed(name: str) -> None:
     """Raise JobError if the package of a framework is not installed."""
     if not is_installed(name):
-        raise _not_installed(_PACKAGES[name])
+        raise _not_installed(name)
 
 
-def _not_installed(package: str) -> JobError:
-    return JobError(f"{package} is not installed", hint=install_extras(package))
+def _not_installed(framework: str) -> JobError:
+    package = _PACKAGES[framework]
+    extra = "imported" if framework == "onnx" else package
+    return JobError(f"{package} is not installed", hint=install_extras(extra))
 
 
 @contextlib.contextmanager

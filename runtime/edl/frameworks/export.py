@@ -32,7 +32,7 @@ from edl.frameworks.networks.onnx import NetworkFile, reason_against
 from edl.frameworks.onnx.columns import is_text
 from edl.installation import install_extras
 from edl.ragged import Ragged
-from edl.spec import ENSEMBLE, JobSpec, Label, source_columns
+from edl.spec import ENSEMBLE, ONNX, JobSpec, Label, source_columns
 
 if TYPE_CHECKING:
     from edl.program import Program
@@ -45,7 +45,8 @@ def check_target(framework: str, path: Path) -> None:
     formats = FORMATS[framework]
     if path.suffix not in formats:
         targets = ", ".join(f"{suffix or 'a folder'} ({words})" for suffix, (words, _) in formats.items())
-        what = "an ensemble" if framework == ENSEMBLE else f"a model in {framework}"
+        nouns: dict[str, str] = {ENSEMBLE: "an ensemble", ONNX: "an imported ONNX model"}
+        what = nouns.get(framework) or f"a model in {framework}"
         raise JobError(f"{what} cannot be written to {path.name}", hint=f"there are {targets}")
     if path.exists():
         raise JobError(f"{path} is there already", hint="remove it, or choose another name")
@@ -93,6 +94,10 @@ def _saved_model(model: Any, features: Features, path: Path) -> str | None:
 
 def _trees(model: Any, features: Features, path: Path) -> None:
     path.write_bytes(model.of_library(path.suffix))
+
+
+def _file(model: bytes, features: Features, path: Path) -> None:
+    path.write_bytes(model)
 
 
 def _of_columns(model: Any, features: Features, path: Path) -> str:
@@ -246,5 +251,6 @@ FORMATS: dict[str, dict[str, tuple[str, Write]]] = {
         ".onnx": ("an ONNX model", _of_columns),
     },
     ENSEMBLE: {".onnx": ("an ONNX model", _of_columns)},
+    ONNX: {".onnx": ("the ONNX file that was imported", _file)},
     "torch": {".pt2": ("a torch.export program", _torch), ".onnx": ("an ONNX model", _onnx)},
 }

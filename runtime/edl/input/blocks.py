@@ -19,7 +19,7 @@ from edl.input.cache import ArrayCache
 from edl.input.feed import convert_rows
 from edl.input.unseen import UnseenIds
 from edl.program import Mode, Program
-from edl.spec import ENSEMBLE, TREES, label_columns
+from edl.spec import ONNX, SCORED, TREES, label_columns
 from edl.tasks.ranges import LEAST_ROWS, generator
 from edl.tasks.task import Task
 
@@ -141,8 +141,9 @@ class Blocks:
         """
         fed = convert_rows(self.program, self.reader, start, end, mode, self._columns(mode))
         rows, by = end - start, fed.by
-        exact = self._has_trees or self.program.spec.framework == ENSEMBLE
-        features = checked_features(fed.features, rows, by, exact=exact)
+        framework = self.program.spec.framework
+        exact, texts = self._has_trees or framework in SCORED, framework == ONNX
+        features = checked_features(fed.features, rows, by, exact=exact, texts=texts)
         if mode == "predict":
             return Block(rows, Arrays(features, _NO_LABELS, None), fed.batch)
         ranking = bool(self.program.spec.label.group)

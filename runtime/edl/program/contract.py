@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from edl.errors import JobError
 from edl.program.keras_callbacks import translate_callbacks
-from edl.spec import ENSEMBLE, TREES
+from edl.spec import SCORED, TREES
 
 Mode = Literal["train", "predict", "evaluate"]
 
@@ -53,10 +53,10 @@ def functions(framework: str) -> tuple[ContractFunction, ...]:
     """Return the contract of a framework.
 
     An optimizer of PyTorch takes the parameters to optimize, and rows may come from its DataLoader. A model of trees
-    names its objective itself; an ensemble is not trained as a whole. Networks of PyTorch and trees may forecast from
+    names its objective itself; an ensemble and a file are not trained. Networks of PyTorch and trees may forecast from
     examples of rows.
     """
-    if framework in (*TREES, ENSEMBLE):
+    if framework in (*TREES, *SCORED):
         shared = (
             shared_function
             for shared_function in FUNCTIONS

@@ -30,6 +30,7 @@ _PACKAGES = {
     "torch": ("torch",),
     "lightgbm": ("lightgbm",),
     "xgboost": ("xgboost", "xgboost-cpu"),
+    "onnx": ("onnxruntime",),
 }
 
 

@@ -49,6 +49,18 @@ def trained_temperature(path: Path) -> float:
     return 1.0 if calibration is None else calibration.temperature
 
 
+def trained_threshold(path: Path) -> float | None:
+    """Return the least probability of the second of two classes that the training chose or wrote, or None."""
+    if not is_archive(path):
+        return None
+    archive = read_archive(path)
+    setting = archive.spec.training.threshold
+    if not isinstance(setting, str):
+        return setting
+    chosen = archive.calibration.thresholds.get(setting) if archive.calibration is not None else None
+    return None if chosen is None else chosen.probability
+
+
 def trained_background(path: Path | None, spec: JobSpec) -> pa.RecordBatch | None:
     """Read the background rows of a model for a job that explains rows by them; None for others, and without any."""
     compares = spec.kind == "explain" and spec.explanation is not None and not spec.explanation.background

@@ -40,9 +40,14 @@ from edl.models.fitting import read_fitting
 from edl.program import READER_FILE, Program, load, load_reader, unload, user_code
 from edl.run.archive import save
 from edl.run.background import background_rows
-from edl.run.initial_weights import trained_background, trained_temperature, trained_weights
+from edl.run.initial_weights import (
+    trained_background,
+    trained_temperature,
+    trained_threshold,
+    trained_weights,
+)
 from edl.run.one_process import keeping_state
-from edl.spec import ENSEMBLE, TREES, JobSpec, Label, Rows, each_label, label_offset
+from edl.spec import ONNX, SCORED, TREES, JobSpec, Label, Rows, each_label, label_offset
 from edl.worker.inference import evaluate, predict
 from edl.worker.trainer import Export, split, train
 
@@ -183,17 +188,19 @@ def export(program: Program, weights: Path, path: Path) -> str:
     types = {name: schema.field(name).type if name in schema.names else pa.null() for name in columns}
     # What replaces NULLs is a valid example.
     nulls = {name: pa.nulls(2, type_) for name, type_ in types.items()}
-    exact = program.spec.framework in TREES
-    features = checked_features(program.call("feed", pa.record_batch(nulls), "predict")[0], 2, exact=exact)
-    temperature = trained_temperature(weights)
-    spec = msgspec.structs.replace(program.spec, device="cpu", temperature=temperature)
+    framework = program.spec.framework
+    exact = framework in (*TREES, ONNX)
+    row = program.call("feed", pa.record_batch(nulls), "predict")[0]
+    features = checked_features(row, 2, exact=exact, texts=framework == ONNX)
+    temperature, threshold = trained_temperature(weights), trained_threshold(weights)
+    spec = msgspec.structs.replace(program.spec, device="cpu", temperature=temperature, threshold=threshold)
     program = dataclasses.replace(program, spec=spec)
     adapter = frameworks.create(program, features, None, seed=spec.training.seed)
     trained = trained_weights(weights)
     adapter.set_weights(trained)
     reason = ""
-    if program.spec.framework == ENSEMBLE:
-        return write(ENSEMBLE, adapter.standalone(), features, path)
+    if framework in SCORED:  # they are not computed for this
+        return write(framework, adapter.standalone(), features, path)
     if (adapter.framework, path.suffix) in OVER_COLUMNS:
         file = network_file(program, trained, path.suffix)
         if not isinstance(file, str):

@@ -33,6 +33,7 @@ from edl.spec.features import (
     Periodic,
     PiecewiseLinear,
     Raw,
+    RawText,
     Sequence,
     Standardize,
     TargetMean,
@@ -47,12 +48,15 @@ from edl.spec.features import (
 )
 from edl.spec.forecast import Forecast
 from edl.spec.importances import Importances, mean_importances
+from edl.spec.imported import Imported
 from edl.spec.job import (
     ALL_ROWS,
     BLOCK,
     ENSEMBLE,
     NO_FRAMEWORK,
+    ONNX,
     REDUCTION,
+    SCORED,
     SCRIPT,
     TREES,
     VERSION,
@@ -109,7 +113,9 @@ __all__ = [
     "BLOCK",
     "ENSEMBLE",
     "NO_FRAMEWORK",
+    "ONNX",
     "REDUCTION",
+    "SCORED",
     "SCRIPT",
     "TREES",
     "VERSION",
@@ -140,6 +146,7 @@ __all__ = [
     "Function",
     "HashBucket",
     "Importances",
+    "Imported",
     "Increment",
     "Interval",
     "IsNull",
@@ -165,6 +172,7 @@ __all__ = [
     "RankingLabel",
     "Raw",
     "RawLabel",
+    "RawText",
     "RegressionLabel",
     "Residuals",
     "RowLimits",

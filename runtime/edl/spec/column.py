@@ -11,7 +11,7 @@ from edl.spec.computed import Computed, Source, rename_columns, table_columns
 
 # Array of the transform with the values of a feature, see `edl.features.Entry`: none of a category by itself, and ids
 # of one to which the model gives its form.
-Array = Literal["", "dense", "positions", "periodic", "ids", "sequence"]
+Array = Literal["", "dense", "positions", "periodic", "ids", "sequence", "texts"]
 # Where a category may stand: as item of a list, part of a cross, one id per row in an encoding or code, list of a
 # sequence, part of a concat, and in a one-hot or embedding.
 Place = Literal["item", "cross", "encoding", "sequence", "concat", "model"]

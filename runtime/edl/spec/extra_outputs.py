@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edl.spec.job import ENSEMBLE, TREES, JobSpec
+from edl.spec.job import ENSEMBLE, ONNX, TREES, JobSpec
 from edl.spec.labels import Label
 
 LOGITS, EMBEDDING, LEAVES, MEMBERS, DISTANCES = "logits", "embedding", "leaves", "members", "distances"
@@ -13,6 +13,8 @@ def extra_outputs(spec: JobSpec) -> tuple[str, ...]:
     """Return the names of the extra outputs of a model. A hand-written module has none that are known."""
     if spec.zoo is not None:
         return ()
+    if spec.framework == ONNX:
+        return (LOGITS,) if spec.label.has_classes else ()
     if spec.label.labels:
         return (EMBEDDING,)
     if spec.label.clusters:

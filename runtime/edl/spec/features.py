@@ -349,10 +349,20 @@ class Raw(Column, frozen=True, tag="raw"):
         return self.part or "number"
 
 
+class RawText(Column, frozen=True, tag="raw_text"):
+    """Text as it is, for a model of a file. NULL is the text `null`, or missing (None) if that is unset."""
+
+    array: ClassVar[Array] = "texts"
+    is_unchanged: ClassVar[bool] = True
+
+    column: str
+    null: str | msgspec.UnsetType = msgspec.UNSET
+
+
 Dense = Numeric | Standardize | Normalize | Log | Year | IsNull | PiecewiseLinear | Periodic | Vector
 Encoding = TargetMean | LogCount
 TreeFeature = Raw | Codes
-Feature = Dense | Encoding | OneHot | Embedding | Sequence | TreeFeature
+Feature = Dense | Encoding | OneHot | Embedding | Sequence | TreeFeature | RawText
 
 
 def width(feature: Feature) -> int:

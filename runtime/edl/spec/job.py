@@ -16,6 +16,7 @@ from edl.installation import VERSION as PACKAGE
 from edl.spec.column import source_columns
 from edl.spec.features import Feature
 from edl.spec.forecast import Forecast
+from edl.spec.imported import Imported
 from edl.spec.labels import Label
 
 VERSION = 1
@@ -24,7 +25,7 @@ Kind = Literal["train", "predict", "evaluate", "explain"]
 Work = Literal["train", "predict", "evaluate", "search"]  # work of a job's tasks
 # Results of EVALUATE; the last two are of PREDICT.
 Report = Literal["figures", "confusion_matrix", "roc_curve", "drift", "features"]
-Framework = Literal["keras", "torch", "lightgbm", "xgboost", "ensemble", "none"]
+Framework = Literal["keras", "torch", "lightgbm", "xgboost", "ensemble", "onnx", "none"]
 SplitBy = Literal["random", "time", "group", "stratified", "column"]
 Strategy = Literal["auto", "local", "async", "sync", "allreduce"]
 Device = Literal["auto", "cpu", "cuda"]
@@ -35,6 +36,8 @@ Parameter = Scalar | tuple[Item, ...]  # lists may hold lists, which may hold li
 
 TREES: tuple[Framework, ...] = ("lightgbm", "xgboost")
 ENSEMBLE: Framework = "ensemble"  # programs of other frameworks with averaged scores
+ONNX: Framework = "onnx"  # file of ONNX, which predicts and is not trained
+SCORED: tuple[Framework, ...] = (ENSEMBLE, ONNX)  # their adapters give scores, and not outputs
 NO_FRAMEWORK: Framework = "none"  # of a transform, which has fitted features alone
 BLOCK = 8192  # rows of one forward pass
 SCRIPT = "script"  # name of the model, the optimizer and the loss of a script, which alone knows them
@@ -427,6 +430,7 @@ class JobSpec(Struct, frozen=True):
     zoo: Zoo | None = None
     members: tuple[Member, ...] = ()  # of an ensemble
     search: Search | None = None  # for the members of an ensemble
+    imported: Imported | msgspec.UnsetType = msgspec.UNSET  # of a model that was trained elsewhere
     edited: bool = False  # model.py differs from the compiler's
     keep_rows: Literal["none"] | msgspec.UnsetType = (
         msgspec.UNSET

@@ -18,6 +18,7 @@ KINDS = {
     "TO EXPLAIN": "explain",
     "TO MAXIMIZE": "optimize",
     "LABEL": "auto",
+    "CREATE MODEL": "import_model",
     "EXPLAIN": "train",
     "SHOW MODELS": "show_models",
     "TO RUN": "run",

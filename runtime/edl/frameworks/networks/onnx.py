@@ -20,7 +20,7 @@ from edl.arrays import Array
 from edl.frameworks.networks import stored
 from edl.frameworks.networks.features import NUMBERS, compute_values
 from edl.frameworks.networks.network import FeatureBlock, Floats, Layer, Network, Periodic
-from edl.frameworks.onnx.columns import find_unsupported_column, ids
+from edl.frameworks.onnx.columns import find_unsupported_column, ids, own_metadata
 from edl.frameworks.onnx.graph import (
     Graph,
     GraphValue,
@@ -56,7 +56,9 @@ class NetworkFile:
         if label.labels:
             columns = (one_label.column for one_label in label.labels)
             scores_of_labels = dict(zip(columns, label.score_places, strict=True))
-        return of_columns(self.spec.columns, label.outputs, self.results, scores_of_labels)
+        return of_columns(
+            self.spec.columns, label.outputs, self.results, scores_of_labels, own_metadata(self.spec)
+        )
 
     def results(self, graph: Graph) -> Results:
         """Return the outputs and the scores of the model, float64; numbers have no scores."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -24,6 +25,7 @@ from edl.spec import (
     DatePart,
     Encoding,
     Feature,
+    JobSpec,
     Raw,
     Source,
     Vocabulary,
@@ -40,6 +42,7 @@ from edl.spec.features import category_of
 TREE_NUMBERS = frozenset({Raw})  # features of trees that are made of a number
 _FROM_ZERO = ("year", "hour", "minute")  # parts with their number as their id
 _DAY = 86_400
+METADATA = "sqlflow_edl"  # key of what our files say of themselves
 
 
 def find_unsupported_column(features: Sequence[Feature], numbers: Collection[type] = TREE_NUMBERS) -> str:
@@ -145,6 +148,18 @@ def null_text(category: Feature | Category) -> str:
     while text in category.levels:
         text += r"\N"
     return text
+
+
+def own_metadata(spec: JobSpec) -> dict[str, str]:
+    """Return what a file says of its model for an import: label, threshold, and the text for NULL by column."""
+    nulls: dict[str, str] = {}
+    for feature in filter(is_text, spec.features):
+        for column in source_columns(feature):
+            nulls[column] = max(nulls.get(column, ""), null_text(category_of(feature)), key=len)
+    described: dict[str, object] = {"label": spec.label, "nulls": nulls}
+    if spec.threshold is not None:
+        described["threshold"] = spec.threshold
+    return {METADATA: msgspec.json.encode(described).decode()}
 
 
 def _replace_unseen(category: CategoryId | Vocabulary, codes: GraphValue, number: GraphValue) -> GraphValue:

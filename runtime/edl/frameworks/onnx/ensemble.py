@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from edl.frameworks.onnx.columns import own_metadata
 from edl.frameworks.onnx.graph import Graph, GraphValue, Results, apply_temperature, logits_of, of_columns
 from edl.spec import JobSpec
 
@@ -27,7 +28,8 @@ class EnsembleFile:
 
     def of_onnx(self) -> bytes:
         """Return the file. Raises JobError if the package onnx is missing."""
-        return of_columns(self.spec.columns, self.spec.label.outputs, self._results)
+        spec = self.spec
+        return of_columns(spec.columns, spec.label.outputs, self._results, metadata=own_metadata(spec))
 
     @property
     def onnx_inputs(self) -> str:

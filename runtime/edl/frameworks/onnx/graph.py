@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -82,7 +83,7 @@ class Graph:
             default_tensor=tensor("default", np.array([np.nan])),
         )
 
-    def encode(self) -> bytes:
+    def encode(self, metadata: Mapping[str, str]) -> bytes:
         """Return the file of a model with this graph."""
         from onnx import helper
 
@@ -91,6 +92,7 @@ class Graph:
         )
         opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(ML, _ML_OPSET)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR, producer_name="sqlflow-edl")
+        helper.set_model_props(model, dict(metadata))
         return bytes(model.SerializeToString())
 
     def _name(self) -> str:
@@ -138,11 +140,12 @@ def of_columns(
     outputs: int,
     make: Callable[[Graph], Results],
     parts: Mapping[str, tuple[int, int]] | None = None,
+    metadata: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
     """Return the file of a model over these columns, with the outputs `outputs` and, for classes, `scores`.
 
-    `parts` are the places of several labels among the scores, each of which is an output too, by its name. Raises
-    JobError if the package onnx is missing.
+    `parts` are the places of several labels among the scores, each of which is an output too, by its name. `metadata`
+    is what the file says of itself. Raises JobError if the package onnx is missing.
     """
     check_installed()
     graph = Graph(columns)
@@ -154,7 +157,7 @@ def of_columns(
         for name, (first, last) in (parts or {}).items():
             part = graph.columns(scores, first, last)
             taken.append(graph.output(free_name(name, taken), part, last - first))
-    return graph.encode()
+    return graph.encode(metadata)
 
 
 def logits_of(graph: Graph, scores: GraphValue, is_binary: bool) -> GraphValue:

@@ -6,6 +6,7 @@ library's own file as bytes, beside the importances by matrix column:
     booster   uint8     text of LightGBM, UBJSON of XGBoost
     gain      float64   by column: the sum of the improvements of the objective by its splits
     split     float64   by column: the number of splits
+    rounds    int64     of a file that was trained elsewhere: the number of rounds that predict, unless all do
 
 To keep the weights of an epoch means to remember a number of rounds, because later rounds change no earlier tree
 (DART's do; then it is a copy). The margins of validation rows are kept too, so that a round costs its own trees.
@@ -188,7 +189,7 @@ class TreeAdapter:
         return {BOOSTER: booster, **self.engine.importances(self.rounds)}
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
-        if ROUNDS in weights:
+        if ROUNDS in weights and BOOSTER not in weights:
             self._last = int(weights[ROUNDS])
             return
         if BOOSTER not in weights:
@@ -197,7 +198,7 @@ class TreeAdapter:
             )
         self._parent = np.asarray(weights[BOOSTER], dtype=np.uint8).tobytes()
         self.engine.load(self._parent)
-        self._held, self._last, self._rates = None, 0, []
+        self._held, self._last, self._rates = None, int(weights.get(ROUNDS, 0)), []
         self._margins.clear()
 
     def keep(self) -> dict[str, Array]:

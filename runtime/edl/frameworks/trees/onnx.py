@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from edl.frameworks.onnx.columns import find_unsupported_column, matrix
+from edl.frameworks.onnx.columns import find_unsupported_column, matrix, own_metadata
 from edl.frameworks.onnx.graph import (
     ML,
     Graph,
@@ -50,7 +50,8 @@ def encode_model(forest: Forest, link: Link, width: int, features: Sequence[Feat
     def make(graph: Graph) -> Results:
         return results(graph, forest, link, width, features, spec)
 
-    return of_columns(columns, len(forest.base), make)
+    metadata = own_metadata(spec) if features else {}
+    return of_columns(columns, len(forest.base), make, metadata=metadata)
 
 
 def results(

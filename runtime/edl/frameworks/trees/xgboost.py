@@ -205,6 +205,8 @@ class XGBoostEngine(Engine):
             self._booster.load_model(bytearray(data))
         except (xgboost.core.XGBoostError, ValueError) as error:
             raise JobError(f"the weights are not a model of XGBoost: {first_line(error)}") from None
+        # columns go by their position, and a file from elsewhere names them
+        self._booster.feature_names = self._booster.feature_types = None
 
     def importances(self, last: int) -> Mapping[str, Array]:
         trees = self._take_first_rounds(last)

@@ -1,0 +1,169 @@
+"""Contents of an ONNX file as far as they decide whether it is loaded: operators, external data, metadata.
+
+ONNX Runtime looks for external data beside the working directory if a model comes from memory, and a file names any
+path. So this is looked at before a library loads the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from edl.extensions.imported.wire import FieldValue, decode_text, fields, message, varint
+
+# Domains of operators that are part of ONNX Runtime.
+DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
+_DEEPEST = 16  # graphs inside of operators
+# Attributes with the classes of a classifier, in the order of its scores.
+_CLASSES = frozenset({"classlabels_int64s", "classlabels_ints", "classlabels_strings"})
+_EXTERNAL = 1  # location of a tensor's data
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """Operator: its name, its domain, and the names of its inputs and outputs."""
+
+    operator: str
+    domain: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    classes: tuple[str | int, ...] = ()
+
+
+@dataclass(slots=True)
+class OnnxFile:
+    """What an ONNX file says of itself. `external` are the names of tensors whose data is in other files."""
+
+    producer: str = ""
+    metadata: dict[str, str] = field(default_factory=dict)
+    nodes: list[GraphNode] = field(default_factory=list)  # of the graph itself
+    operators: set[tuple[str, str]] = field(default_factory=set)  # domain and name, of all graphs
+    functions: set[str] = field(default_factory=set)  # domains of functions that the file defines
+    external: list[str] = field(default_factory=list)
+    has_graph: bool = False
+
+    @property
+    def foreign_operators(self) -> list[str]:
+        """Names of the operators that only another library has."""
+        domains = DOMAINS | self.functions
+        return sorted(f"{domain}.{name}" for domain, name in self.operators if domain not in domains)
+
+    def operator_behind(self, output: str) -> str:
+        """Return the operator that makes a value, without those that only rename or convert it; empty if unknown."""
+        node = self._node_behind(output)
+        while node is not None and node.operator in ("Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze"):
+            node = self._node_behind(node.inputs[0]) if node.inputs else None
+        return node.operator if node is not None else ""
+
+    def _node_behind(self, output: str) -> GraphNode | None:
+        return next((node for node in self.nodes if output in node.outputs), None)
+
+    @property
+    def classes(self) -> tuple[str | int, ...]:
+        """Classes of the only classifier of the graph; empty without one."""
+        labels = dict.fromkeys(node.classes for node in self.nodes if node.classes)
+        return next(iter(labels)) if len(labels) == 1 else ()
+
+
+def read_onnx(data: bytes) -> OnnxFile:
+    """Read a file. Raises ValueError if it is damaged, or is none of ONNX."""
+    file = OnnxFile()
+    names = ["", ""]  # of the producer, and its version
+    for number, value in fields(memoryview(data)):
+        if number in (2, 3):
+            names[number - 2] = decode_text(value)
+        elif number == 7:
+            file.has_graph = True
+            _read_graph(file, message(value), depth=0)
+        elif number == 14:
+            pair = {part: decode_text(text) for part, text in fields(message(value))}
+            file.metadata[pair.get(1, "")] = pair.get(2, "")
+        elif number == 25:
+            _read_function(file, message(value))
+    if not file.has_graph:
+        raise ValueError("it has no graph")
+    file.producer = " ".join(filter(None, names))
+    return file
+
+
+def _read_graph(file: OnnxFile, data: memoryview, depth: int) -> None:
+    if depth > _DEEPEST:
+        raise ValueError("graphs stand too deep in each other")
+    for number, value in fields(data):
+        if number == 1:
+            node = _read_node(file, message(value), depth)
+            if depth == 0:
+                file.nodes.append(node)
+        elif number == 5:
+            _read_tensor(file, message(value))
+        elif number == 15:
+            _read_sparse_tensor(file, message(value))
+
+
+def _read_function(file: OnnxFile, data: memoryview) -> None:
+    for number, value in fields(data):
+        if number == 7:
+            _read_node(file, message(value), depth=1)
+        elif number == 10:
+            file.functions.add(decode_text(value))
+
+
+def _read_node(file: OnnxFile, data: memoryview, depth: int) -> GraphNode:
+    inputs, outputs, texts, classes = [], [], {4: "", 7: ""}, tuple[str | int, ...]()
+    for number, value in fields(data):
+        if number == 1:
+            inputs.append(decode_text(value))
+        elif number == 2:
+            outputs.append(decode_text(value))
+        elif number in texts:
+            texts[number] = decode_text(value)
+        elif number == 5:
+            classes = _read_attribute(file, message(value), depth) or classes
+    file.operators.add((texts[7], texts[4]))
+    return GraphNode(texts[4], texts[7], tuple(inputs), tuple(outputs), classes)
+
+
+def _read_attribute(file: OnnxFile, data: memoryview, depth: int) -> tuple[str | int, ...]:
+    """Read the graphs and tensors of an attribute, and return the classes that it names."""
+    name, numbers, texts = "", list[int](), list[str]()
+    for number, value in fields(data):
+        if number == 1:
+            name = decode_text(value)
+        elif number in (5, 10):
+            _read_tensor(file, message(value))
+        elif number in (6, 11):
+            _read_graph(file, message(value), depth + 1)
+        elif number in (22, 23):
+            _read_sparse_tensor(file, message(value))
+        elif number == 8 and name in _CLASSES:
+            numbers += _integers(value)
+        elif number == 9 and name in _CLASSES:
+            texts.append(decode_text(value))
+    return tuple(texts or numbers) if name in _CLASSES else ()
+
+
+def _integers(value: FieldValue) -> Iterator[int]:
+    """Yield the numbers of a field, one or packed ones, as signed ones."""
+    if isinstance(value, int):
+        yield value - (1 << 64) if value >> 63 else value
+        return
+    place = 0
+    while place < len(value):
+        number, place = varint(value, place)
+        yield number - (1 << 64) if number >> 63 else number
+
+
+def _read_tensor(file: OnnxFile, data: memoryview) -> None:
+    name, is_external = "", False
+    for number, value in fields(data):
+        if number == 8:
+            name = decode_text(value)
+        is_external |= number == 13 or (number == 14 and value == _EXTERNAL)
+    if is_external:
+        file.external.append(name or "a constant")
+
+
+def _read_sparse_tensor(file: OnnxFile, data: memoryview) -> None:
+    for number, value in fields(data):
+        if number in (1, 2):
+            _read_tensor(file, message(value))
