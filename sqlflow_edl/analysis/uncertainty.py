@@ -173,6 +173,11 @@ def _explain_missing(model: Archive, reference: str, coverage: float) -> tuple[s
             if most >= 0.01
             else "train with more rows",
         )
+    if model.spec.imported:
+        return (
+            f"{reference} was imported, and no errors of it are known",
+            "EVALUATE measures them, by rows with a label",
+        )
     if not model.spec.rows.validation:
         return (
             f"{reference} was trained without validation rows, whose errors give the interval",

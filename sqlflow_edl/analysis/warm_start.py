@@ -51,6 +51,12 @@ def choice(
         raise parent.refuse(
             f"{parent.reference} is a transform, which has no weights to start from", None, hint
         )
+    if parent.spec.imported:
+        raise parent.refuse(
+            f"{parent.reference} was imported from {parent.spec.imported.file}, and is not trained further",
+            None,
+            "a model that starts anew learns from the rows of the query alone",
+        )
     if parent.spec.members:
         hint = f"train one of its models further: SHOW TRIALS {parent.reference} lists their statements"
         raise parent.refuse(f"{parent.reference} is an ensemble, which is not trained as a whole", None, hint)

@@ -16,7 +16,7 @@ from edl.frameworks.networks.stored import find_unsupported_part, network
 from edl.frameworks.trees.forest import Forest, of_lightgbm
 from edl.frameworks.trees.objectives import LIGHTGBM, XGBOOST, Link
 from edl.models.archive import Archive
-from edl.spec import ENSEMBLE, TREES, JobSpec
+from edl.spec import ENSEMBLE, ONNX, TREES, JobSpec
 from sqlflow_edl.analysis.inference.prediction import prediction_in_memory
 from sqlflow_edl.codegen.trees import objective
 from sqlflow_edl.model_sql.columns import Columns
@@ -82,6 +82,11 @@ def _outputs(
     if spec.framework == ENSEMBLE:
         raise SemanticError(
             "an ensemble has no form in SQL", hint="SHOW TRIALS lists a statement for each of its models"
+        )
+    if spec.framework == ONNX:
+        raise SemanticError(
+            "an ONNX file has no form in SQL",
+            hint="it predicts inside of a query too, see sqlflow help predict",
         )
     if spec.framework in TREES:
         name = objective(spec)["objective"]
@@ -153,9 +158,10 @@ def check_kept(keep: tuple[str, ...]) -> None:
 
 def _heading(spec: JobSpec, reference: str, target: Target) -> list[str]:
     shown = re.sub(r"\s+", " ", reference)
+    kind = "imported" if spec.imported else f"a {spec.model.name}"
     reads_times = any(f.name in spec.columns and f.type.startswith("timestamp") for f in spec.query.schema)
     return [
-        f"{shown}, a {spec.model.name}, as a query over the columns {', '.join(spec.columns)}.",
+        f"{shown}, {kind}, as a query over the columns {', '.join(spec.columns)}.",
         "It computes in double precision; numbers that PREDICT computes in float32 differ by about 1e-6 of their size.",
         *target.notes,
         *(target.notes_on_times if reads_times else ()),

@@ -87,7 +87,8 @@ def _of_entry(entry: Entry, values: Any) -> Iterator[tuple[Feature, pa.Array]]:
             id_column = np.nan_to_num(matrix[:, 0], nan=category.size).astype(np.int64)
             yield feature, levels(category, id_column)
         else:
-            yield feature, _lists(matrix) if size > 1 else pa.array(matrix[:, 0], from_pandas=True)
+            kind = pa.string() if entry.kind == "texts" else None
+            yield feature, _lists(matrix) if size > 1 else pa.array(matrix[:, 0], kind, from_pandas=True)
 
 
 def _lists(values: Any) -> pa.Array:

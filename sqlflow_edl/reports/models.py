@@ -165,8 +165,9 @@ def show_metrics(registry: Registry, statement: Statement) -> Result:
     archive = _archive(registry, statement)
     kind, _ = measured_rows(archive)
     if kind == "training" or not archive.metrics:
+        why = "imported" if archive.spec.imported else "trained without validation rows"
         raise SemanticError(
-            f"{statement.model} was trained without validation rows, so it has no figures of its own",
+            f"{statement.model} was {why}, so it has no figures of its own",
             span=statement.model.span if statement.model else None,
             hint=f"write ML.EVALUATE(MODEL {statement.model}, (SELECT …))",
         )

@@ -89,8 +89,9 @@ class ModelFunction:
     def training_query(self) -> str:
         """Query of the training rows. Raises SemanticError if it is one of another data source."""
         if self.trained.query.source != self.source.url:
+            where = "elsewhere" if self.trained.imported else "on rows of another data source"
             raise SemanticError(
-                f"{self.call.model} was trained on rows of another data source, which are needed here",
+                f"{self.call.model} was trained {where}, and its training rows are needed here",
                 span=self.span,
                 hint="write ML.PREDICT(MODEL my_model, (SELECT …))",
             )

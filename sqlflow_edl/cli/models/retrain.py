@@ -65,6 +65,11 @@ def _statement(session: Session, reference: str) -> str:
         for statement_found in session.parse(statement)
         if statement_found.trains and not statement_found.plan
     ]
+    if not trains and session.parse(statement)[0].kind == "import_model":
+        raise SemanticError(
+            f"{reference} was imported from a file, and is not trained here",
+            hint="train it where the file was made, and import the new file under the same name",
+        )
     if len(trains) != 1 or len(trains[0].into) != 1:
         raise SemanticError(
             f"the stored statement of {reference} trains no model {name}",

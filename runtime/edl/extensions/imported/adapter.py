@@ -221,8 +221,9 @@ def _check_values(bad: Array, bound: FileInput, what: str, takes: str, values: A
     column, count = bound.columns[place], int(bad[:, place].sum())
     shown = what if values is None else f"{values[row, place]:.16g}"
     rows = f"in {count:,} rows" if count > 1 else "in a row"
+    example = "''" if takes == "texts" else "0"
     hint = (
-        f"replace NULL in the query, as coalesce({column}, 0) does, or filter such rows"
+        f"replace NULL in the query, as coalesce({column}, {example}) does, or filter such rows"
         if values is None
         else "convert it in the query"
     )
