@@ -122,6 +122,19 @@ def test_a_command_of_an_absent_extension_names_it_with_its_extra(core: Path) ->
     assert "the extension editor is not part of this installation" in found.stderr
 
 
+def test_a_statement_of_an_absent_extension_names_it_with_its_extras(core: Path) -> None:
+    program = (
+        "import sqlflow_edl\n"
+        "try:\n"
+        "    sqlflow_edl.parse(\"CREATE MODEL m OPTIONS(model_type = 'onnx', model_path = 'm.onnx')\")\n"
+        "except Exception as e:\n"
+        "    print(e.report)\n"
+    )
+    shown = run(core, program).stdout
+    assert "the extension imported is not part of this installation" in shown
+    assert f"'sqlflow-edl[{EXTRAS['imported']}]'" in shown
+
+
 def test_a_module_that_an_extension_lacks_is_no_absent_extension(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "edl.extensions.lakes.delta", None)
     with pytest.raises(ModuleNotFoundError, match=r"lakes\.delta"):

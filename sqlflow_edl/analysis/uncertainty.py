@@ -176,7 +176,7 @@ def _explain_missing(model: Archive, reference: str, coverage: float) -> tuple[s
     if model.spec.imported:
         return (
             f"{reference} was imported, and no errors of it are known",
-            "EVALUATE measures them, by rows with a label",
+            "rows with a label measure them, see sqlflow help evaluate",
         )
     if not model.spec.rows.validation:
         return (

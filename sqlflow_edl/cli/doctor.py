@@ -97,6 +97,7 @@ def _list_possible(extras: Mapping[str, Extra]) -> Iterator[Row]:
 
     yield row("networks", complete(*_NETWORKS), install_extras("torch"))
     yield row("boosted trees", complete(*_TREES), install_extras("lightgbm"))
+    yield row("imported ONNX models", complete("imported"), install_extras("imported"))
     yield row("all-reduce", complete("torch"), f"its groups use gloo of PyTorch: {install_extras('torch')}")
     yield row("parameter servers", complete(*_NETWORKS), install_extras("torch"))
     yield row("serving", complete("serve"), install_extras("serve"))

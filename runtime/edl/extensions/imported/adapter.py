@@ -21,6 +21,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as errors
 from edl.arrays import Array, Features, count_rows
 from edl.errors import JobError, SemanticError
 from edl.extensions.imported.model import FileInput, OnnxModel
+from edl.extensions.imported.onnx_file import read_onnx, refuse_parts
 from edl.extensions.imported.outputs import scores_of
 from edl.features import target
 from edl.frameworks.adapter import Evaluated, Floats, Minibatches
@@ -139,6 +140,7 @@ class OnnxAdapter:
             )
         data = np.asarray(weights[MODEL], dtype=np.uint8).tobytes()
         try:
+            refuse_parts(read_onnx(data))  # an archive of somebody else may have any file
             session = open_session(data, _threads)
         except FAILURES as error:
             raise JobError(f"ONNX Runtime cannot load the model: {first_line(error)}") from None

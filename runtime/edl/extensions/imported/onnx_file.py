@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from edl.errors import JobError
 from edl.extensions.imported.wire import FieldValue, decode_text, fields, message, varint
 
 # Domains of operators that are part of ONNX Runtime.
@@ -84,6 +85,22 @@ def read_onnx(data: bytes) -> OnnxFile:
         raise ValueError("it has no graph")
     file.producer = " ".join(filter(None, names))
     return file
+
+
+def refuse_parts(file: OnnxFile) -> None:
+    """Raise JobError for data in other files, and for operators of other libraries."""
+    if file.external:
+        raise JobError(
+            f"the file keeps the data of {len(file.external):,} tensors ({file.external[0]}, …) in other files, "
+            "which are not imported",
+            hint="save it as one file: onnx.save_model(onnx.load('m.onnx'), 'one.onnx', save_as_external_data=False); "
+            "torch.onnx.export has external_data=False",
+        )
+    if foreign := file.foreign_operators:
+        raise JobError(
+            f"the file needs operators that only another library has: {', '.join(foreign[:5])}",
+            hint="export it with operators of ONNX alone; preprocess texts and images in the query or before it",
+        )
 
 
 def _read_graph(file: OnnxFile, data: memoryview, depth: int) -> None:

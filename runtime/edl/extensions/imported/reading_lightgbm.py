@@ -43,7 +43,7 @@ def describe(data: bytes) -> FileDescription:
         booster = lightgbm.Booster(model_str=text)
     except lightgbm.basic.LightGBMError as error:
         raise damaged("lightgbm", first_line(error)) from None
-    name, *settings = header.get("objective", "").split()
+    name, *settings = header.get("objective", "").split() or [""]
     _check_objective(name, settings, text)
     width = booster.num_feature()
     return FileDescription(

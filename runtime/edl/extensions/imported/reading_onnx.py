@@ -11,7 +11,7 @@ import numpy as np
 from edl.errors import JobError
 from edl.extensions.imported.adapter import FAILURES, TYPES, first_line, open_session
 from edl.extensions.imported.description import FileDescription, FileTensor, OwnExport, damaged
-from edl.extensions.imported.onnx_file import OnnxFile, read_onnx
+from edl.extensions.imported.onnx_file import read_onnx, refuse_parts
 from edl.frameworks.onnx.columns import METADATA
 
 _MAPS = ("seq(map(int64,tensor(float)))", "seq(map(string,tensor(float)))")
@@ -35,7 +35,7 @@ def describe(data: bytes) -> FileDescription:
         file = read_onnx(data)
     except ValueError as error:
         raise damaged("onnx", str(error)) from None
-    _refuse_parts(file)
+    refuse_parts(file)
     _check_by_onnx(data)
     try:
         session = open_session(data)
@@ -62,22 +62,6 @@ def describe(data: bytes) -> FileDescription:
         _classes_of_maps(session, inputs, outputs) or file.classes,
         of_export=msgspec.json.decode(of_export, type=OwnExport) if of_export else None,
     )
-
-
-def _refuse_parts(file: OnnxFile) -> None:
-    """Raise JobError for data in other files, and for operators of other libraries."""
-    if file.external:
-        raise JobError(
-            f"the file keeps the data of {len(file.external):,} tensors ({file.external[0]}, …) in other files, "
-            "which are not imported",
-            hint="save it as one file: onnx.save_model(onnx.load('m.onnx'), 'one.onnx', save_as_external_data=False); "
-            "torch.onnx.export has external_data=False",
-        )
-    if foreign := file.foreign_operators:
-        raise JobError(
-            f"the file needs operators that only another library has: {', '.join(foreign[:5])}",
-            hint="export it with operators of ONNX alone; preprocess texts and images in the query or before it",
-        )
 
 
 def _check_by_onnx(data: bytes) -> None:
@@ -125,7 +109,7 @@ def _try(
         return {}
     shapes = {}
     for output, result in zip(outputs, results, strict=True):
-        if isinstance(result, np.ndarray) and (not result.ndim or len(result) == count):
+        if isinstance(result, np.ndarray) and result.ndim and len(result) == count:
             shapes[output.name] = (None, *result.shape[1:])
     if not shapes and not any(output.type in _MAPS for output in outputs):
         raise JobError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -99,36 +99,21 @@ def _levels(learner: Mapping[str, Any], width: int) -> list[tuple[str | int, ...
 
 
 def _decode(stored: Mapping[str, Any]) -> tuple[str | int, ...]:
-    """Return values that are stored as numbers, or as the bytes of texts side by side with their offsets."""
+    """Return values that are stored as numbers, or as the bytes of texts side by side with their offsets.
+
+    Raises JobError for letters beyond ASCII: of pandas' texts, XGBoost 3.2 counts characters where it means bytes, and
+    cuts the end off. Such a file looks like a right one.
+    """
     values = stored.get("values", [])
     if "offsets" not in stored:
         return level_values(values)
-    if not values:
-        return ()
-    data, bounds = bytes(byte & 0xFF for byte in values), [int(bound) for bound in stored["offsets"]]
-    readings = {texts for texts in (_split_bytes(data, bounds), _split_characters(data, bounds)) if texts}
-    if len(readings) > 1:
-        readings = {texts for texts in readings if list(texts) == sorted(texts)} or readings
-    if len(readings) != 1:
+    if any(not 0 <= byte < 128 for byte in values):
         raise JobError(
-            "XGBoost has stored the values of a category so that their letters cannot be told apart",
-            hint="train with values of plain letters (a to z), or with the codes of the category",
+            "XGBoost writes the values of categories damaged if they have letters beyond a to z, and so are those here",
+            hint="train with the codes of the category, or with values of plain letters",
         )
-    return readings.pop()
-
-
-def _split_bytes(data: bytes, bounds: Sequence[int]) -> tuple[str, ...]:
-    """Return the texts between offsets in bytes; none if these are no texts."""
-    try:
-        return tuple(data[first:last].decode() for first, last in pairwise(bounds))
-    except UnicodeDecodeError:
-        return ()
-
-
-def _split_characters(data: bytes, bounds: Sequence[int]) -> tuple[str, ...]:
-    """Return the texts between offsets in characters, as XGBoost 3.2 writes those of pandas but for the last one."""
-    text = data.decode()
-    return tuple(text[first:last] for first, last in pairwise([*bounds[:-1], len(text)]))
+    text = bytes(values).decode()
+    return tuple(text[first:last] for first, last in pairwise(stored["offsets"]))
 
 
 def _by_column(booster: Any, measure: str, width: int) -> tuple[float, ...]:

@@ -17,6 +17,8 @@ def fields(data: memoryview) -> Iterator[tuple[int, FieldValue]]:
     while place < end:
         key, place = varint(data, place)
         number, kind = key >> 3, key & 7
+        if not number:
+            raise ValueError("a field of an unknown kind")
         if kind == VARINT:
             value, place = varint(data, place)
             yield number, value
@@ -27,7 +29,7 @@ def fields(data: memoryview) -> Iterator[tuple[int, FieldValue]]:
             size = 8 if kind == FIXED64 else 4
         else:
             raise ValueError("a field of an unknown kind")
-        if not number or place + size > end:
+        if place + size > end:
             raise ValueError("the end is missing")
         yield number, data[place : place + size]
         place += size
