@@ -173,7 +173,7 @@ def _training(archive: Archive) -> Rows:
     if spec.members:
         yield "seed", f"{training.seed}"
         rows, folds = spec.rows, f" in each of {spec.folds} folds" if spec.folds > 1 else ""
-        chose = f"{rows.validation * spec.folds:,} that chose the members"
+        chose = f"{spec.validation_rows:,} that chose the members"
         yield "rows", f"{rows.training:,}{folds}, and {chose}{refit}"
         return
     yield "optimizer", component(spec.optimizer)

@@ -20,11 +20,11 @@ Interval = tuple[float, float]
 def measured_rows(archive: Archive) -> tuple[str, int]:
     """Return the kind and the number of the rows that the metrics were measured on: test, validation or training."""
     spec, rows = archive.spec, archive.spec.rows
-    test = rows.total - rows.training - rows.validation
+    test = rows.test
     if archive.trials and test:  # rows that chose nothing
         return "test", test
     if rows.validation:
-        return "validation", rows.validation * spec.folds
+        return "validation", spec.validation_rows
     return "training", rows.training
 
 

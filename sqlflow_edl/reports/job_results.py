@@ -94,7 +94,7 @@ def trained_on(trained: JobSpec, model: str, trials: int = 0, stopped: str = "")
 def _chosen_on(trained: JobSpec, what: str = "chosen") -> str:
     """Describe the rows that chose the models of a search."""
     if trained.folds > 1:
-        return f"{what} on {format_count(trained.rows.validation * trained.folds)}"
+        return f"{what} on {format_count(trained.validation_rows)}"
     return f"{what} on {_validation_rows(trained)}"
 
 
@@ -129,9 +129,9 @@ def measured_rows(trained: JobSpec, outcome: Outcome) -> tuple[str, int]:
     """Return the kind and the number of the rows that the metrics were measured on: test, validation or training."""
     rows = trained.rows
     if outcome.measured_on == "test":
-        return "test", rows.total - rows.training - rows.validation
+        return "test", rows.test
     if rows.validation:
-        return "validation", rows.validation * trained.folds
+        return "validation", trained.validation_rows
     return "training", rows.training
 
 

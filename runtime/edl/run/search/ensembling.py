@@ -121,7 +121,7 @@ class Ensembling:
         """Return the archives of a trial's models: of each fold, or of its refit."""
         if refit:
             return [read_archive(refit_folder_of(self.job, number).archive)]
-        folds = range(self.judge.search.folds)
+        folds = range(self.judge.models)
         return [read_archive(folder_of(self.job, number, fold).archive) for fold in folds]
 
     def _make_model_spec(self, number: int, model: Archive) -> JobSpec:
