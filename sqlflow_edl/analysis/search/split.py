@@ -59,8 +59,9 @@ def estimate_blocks(split: spec.Split | None, total: int) -> spec.ValidationBloc
         return None
     rows = total - int(total * folds.test + 0.5)
     is_forward = split.by == "time"
-    size, more = divmod(rows, folds.number + is_forward)
-    if not size:
+    number = min(folds.number, rows - is_forward)
+    if number < 2:
         return None
-    sizes = tuple(size + (block < more) for block in range(folds.number))
+    size, more = divmod(rows, number + is_forward)
+    sizes = tuple(size + (block < more) for block in range(number))
     return spec.ValidationBlocks(rows, sizes, is_forward)

@@ -40,7 +40,7 @@ def adapt_spec(spec: JobSpec, trial: TrialRun) -> JobSpec:
     """Return the JobSpec of a candidate as the trial trains it."""
     replace = msgspec.structs.replace
     if trial.epochs:
-        rows = replace(spec.rows, training=spec.rows.total, validation=0, blocks=msgspec.UNSET)
+        rows = replace(spec.rows, training=spec.rows.total, validation=0)
         training = replace(
             spec.training, epochs=trial.epochs, early_stopping=0, keep="last", validation_fraction=0.0
         )

@@ -11,6 +11,7 @@ training of a fold reads only rows before its block (forward chaining).
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import duckdb
@@ -39,26 +40,36 @@ class Assigned(NamedTuple):
 def arrange_rows(order: Ints, assigned: Assigned) -> tuple[Ints, ValidationRows]:
     """Return the rows in the order of their blocks, the first one last, and then the test rows.
 
-    order: of all rows, kept within each block. Fewer than two blocks are none: then no row validates.
+    order: of all rows, kept within each block.
     """
     numbers, near, is_forward = assigned
     present = np.unique(numbers[numbers != TEST])
-    count = len(present) - is_forward
-    if count < (1 if is_forward else 2):
-        return order, ValidationRows(0)
     tested = numbers == TEST
-    ranks = 2 * (len(present) - np.searchsorted(present, numbers))
+    places = np.searchsorted(present, numbers)
+    ranks = 2 * (len(present) - places)
     if near is not None:
         ranks += near
     ranks[tested] = 2 * len(present) + 2
-    sizes = np.bincount(np.searchsorted(present, numbers[~tested]), minlength=len(present))
+    sizes = np.bincount(places[~tested], minlength=len(present)).tolist()
     gaps: tuple[int, ...] = ()
     if near is not None:
         gaps = tuple(int(np.count_nonzero(near & (numbers == number))) for number in present[1:])
-    tests = int(np.count_nonzero(tested))
-    of_blocks = ValidationBlocks(len(order) - tests, tuple(sizes[:count].tolist()), is_forward, gaps)
-    arranged = order[np.argsort(ranks[order], kind="stable")]
-    return arranged, ValidationRows(int(sizes[0]) + tests, of_blocks)
+    divided = divide_rows(sizes, int(np.count_nonzero(tested)), gaps, is_forward=is_forward)
+    return order[np.argsort(ranks[order], kind="stable")], divided
+
+
+def divide_rows(
+    sizes: Sequence[int], tests: int, gaps: tuple[int, ...] = (), *, is_forward: bool
+) -> ValidationRows:
+    """Return the validation rows of blocks of these sizes, and of so many test rows.
+
+    Fewer than two blocks are none: then no row validates.
+    """
+    count = len(sizes) - is_forward
+    if count < (1 if is_forward else 2):
+        return ValidationRows(0)
+    blocks = ValidationBlocks(sum(sizes), tuple(sizes[:count]), is_forward, gaps)
+    return ValidationRows(sizes[0] + tests, blocks)
 
 
 def deal_units(units: Units, drawn: Hashes, tested: Flags, number: int) -> Assigned:
@@ -118,25 +129,37 @@ def assign_times(times: pa.Array, connection: duckdb.DuckDBPyConnection, folds: 
 
     Raises SemanticError if the gap is longer than a block.
     """
-    is_temporal = pa.types.is_temporal(times.type)
-    number = "epoch(r.unit)" if is_temporal else "r.unit::DOUBLE"
     connection.register("rows_of_times", pa.table({"unit": times, "place": np.arange(len(times))}))
     # Of the latest time first: rows until the middle of each time, as a share of all.
     middle = "sum(size) OVER (ORDER BY unit DESC NULLS LAST ROWS UNBOUNDED PRECEDING) - size / 2"
     units = "SELECT unit, count(*) AS size FROM rows_of_times GROUP BY ALL"
     shares = f"SELECT unit, ({middle}) / {max(len(times), 1)} AS share FROM ({units})"
     found = connection.sql(
-        f"SELECT place, share::DOUBLE AS share, {number} AS time FROM rows_of_times AS r"
-        f" JOIN ({shares}) AS s ON r.unit IS NOT DISTINCT FROM s.unit ORDER BY place"
+        f"SELECT share::DOUBLE AS share, r.unit IS NULL AS missing, {_as_number(times.type)}::DOUBLE AS time"
+        f" FROM rows_of_times AS r JOIN ({shares}) AS s ON r.unit IS NOT DISTINCT FROM s.unit ORDER BY place"
     ).to_arrow_table()
     share = found["share"].to_numpy()
-    time = found["time"].to_numpy(zero_copy_only=False).astype(np.float64)
     part = (1 - folds.test) / (folds.number + 1)
     numbers = np.floor((share - folds.test) / part).astype(np.int64).clip(0, folds.number)
     numbers[share < folds.test] = TEST
-    numbers[np.isnan(time)] = folds.number
-    near = _find_gaps(numbers, time, folds.gap * (DAY if is_temporal else 1.0)) if folds.gap else None
+    numbers[found["missing"].to_numpy()] = folds.number
+    near = None
+    if folds.gap:
+        is_number = pa.types.is_integer(times.type) or pa.types.is_floating(times.type)
+        gap = folds.gap * (1.0 if is_number or pa.types.is_decimal(times.type) else DAY)
+        near = _find_gaps(numbers, found["time"].to_numpy(zero_copy_only=False).astype(np.float64), gap)
     return Assigned(numbers, near, is_forward=True)
+
+
+def _as_number(kind: pa.DataType) -> str:
+    """Return the expression of a time as a number: seconds, or the number itself."""
+    if pa.types.is_temporal(kind):
+        return "epoch(r.unit)"
+    if pa.types.is_string(kind) or pa.types.is_large_string(
+        kind
+    ):  # of a database that writes its dates as text
+        return "epoch(try_cast(r.unit AS TIMESTAMP))"
+    return "r.unit"
 
 
 def _find_gaps(numbers: Ints, times: np.ndarray[tuple[int], np.dtype[np.float64]], gap: float) -> Flags:
