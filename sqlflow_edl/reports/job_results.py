@@ -16,6 +16,7 @@ from edl.models.fitting import Fitting
 from edl.spec import NO_FRAMEWORK, TREES, JobSpec, Output
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.reports import text
+from sqlflow_edl.reports.folds import describe_folds
 from sqlflow_edl.reports.importances import unit
 from sqlflow_edl.reports.intervals import wilson
 from sqlflow_edl.reports.near_perfect import doubt
@@ -146,6 +147,8 @@ def measured_on(trained: JobSpec, outcome: Outcome) -> str:
         measured = f"{format_count(count)} of the backtest"
     else:
         measured = format_count(count, "validation row")
+    if outcome.fold_values and kind == "validation":
+        measured += f" in {describe_folds(trained, outcome.fold_values)}"
     accuracy = outcome.figures.get("accuracy")
     if accuracy is None or trained.weights is not None or count >= FEW_ROWS:
         return measured

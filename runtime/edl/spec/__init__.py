@@ -97,7 +97,7 @@ from edl.spec.labels import (
     several_labels,
 )
 from edl.spec.residuals import Residuals
-from edl.spec.rows import Rows, Split, SplitBy, SplitFolds, ValidationBlocks
+from edl.spec.rows import FoldValues, Rows, Split, SplitBy, SplitFolds, ValidationBlocks
 
 Uncertainty = Residuals | Calibration  # of a model, by its validation rows
 
@@ -133,6 +133,7 @@ __all__ = [
     "Explanation",
     "Feature",
     "Field",
+    "FoldValues",
     "Forecast",
     "ForecastLabel",
     "Function",

@@ -88,6 +88,13 @@ class ValidationBlocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (before,) if self.is_forward else (before, (end, self.rows))
 
 
+class FoldValues(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Metric of a model on the rows of each fold that did not train it, the first fold first."""
+
+    metric: str
+    values: tuple[float, ...]
+
+
 class Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Fixed rows from which statistics were computed and which the job reads.
 

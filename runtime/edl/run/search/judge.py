@@ -147,7 +147,7 @@ class Judge:
                 scores = self.scores(number)[self.validation]
                 value = finite(self.measure.value(scores))
                 figures = self.figures(scores, self.validation)
-                of_folds = self._values_of_folds(scores)
+                of_folds = self.measure_folds(scores)
             except (SQLFlowError, OSError, ValueError) as caught:
                 error = caught.message if isinstance(caught, SQLFlowError) else str(caught)
         trial = msgspec.structs.replace(
@@ -189,8 +189,8 @@ class Judge:
                 path.unlink(missing_ok=True)
                 _write(self._record(number, RECORD), failed)
 
-    def _values_of_folds(self, scores: Array) -> tuple[float, ...]:
-        """Return the metric of the search on each block of the validation rows, in the order of the folds."""
+    def measure_folds(self, scores: Array) -> tuple[float, ...]:
+        """Return the metric of scores of the validation rows in each fold; none without several folds."""
         if len(self.sizes) == 1:
             return ()
         ends = np.cumsum((0, *self.sizes)).tolist()
