@@ -76,10 +76,7 @@ from edl.spec.job import (
     Query,
     QueryPart,
     RowLimits,
-    Rows,
     Search,
-    Split,
-    SplitBy,
     Training,
     Weights,
     Zoo,
@@ -104,6 +101,7 @@ from edl.spec.labels import (
     several_labels,
 )
 from edl.spec.residuals import Residuals
+from edl.spec.rows import FoldValues, Rows, Split, SplitBy, SplitFolds, ValidationBlocks
 
 Uncertainty = Residuals | Calibration  # of a model, by its validation rows
 
@@ -141,6 +139,7 @@ __all__ = [
     "Explanation",
     "Feature",
     "Field",
+    "FoldValues",
     "Forecast",
     "ForecastLabel",
     "Function",
@@ -184,10 +183,12 @@ __all__ = [
     "Source",
     "Split",
     "SplitBy",
+    "SplitFolds",
     "Standardize",
     "TargetMean",
     "Training",
     "Uncertainty",
+    "ValidationBlocks",
     "Vector",
     "Vocabulary",
     "Weights",

@@ -79,6 +79,9 @@ class Splitting:
 
         Raises SemanticError if a written split does not suit the label.
         """
+        if self.group and self.split and self.split.folds and is_class:
+            folds = msgspec.structs.replace(self.split.folds, label=label)
+            return replace(self, split=msgspec.structs.replace(self.split, folds=folds))
         if self.otherwise is not None and self.split and times is not None:
             if times.order_rows(self.split.fraction):
                 return self
@@ -195,6 +198,21 @@ def expected_counts(
     if split is None or split.by != "stratified" or label.counts is None or label.rows < split.fewest:
         return None
     return sum(max(int(count * split.fraction + 0.5), int(count > 1)) for count in label.counts.counts)
+
+
+def estimate_blocks(split: spec.Split | None, total: int) -> spec.ValidationBlocks | None:
+    """Return the blocks of a split with folds if each has its share of the rows; None without folds."""
+    folds = split.folds if split is not None else None
+    if split is None or not folds or not folds.divides(total):
+        return None
+    rows = total - int(total * folds.test + 0.5)
+    is_forward = split.by == "time"
+    number = min(folds.number, rows - is_forward)
+    if number < 2:
+        return None
+    size, more = divmod(rows, number + is_forward)
+    sizes = tuple(size + (block < more) for block in range(number))
+    return spec.ValidationBlocks(rows, sizes, is_forward)
 
 
 def check_found(splitting: Splitting, total: int, validation: int | None) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 import msgspec
 
 from edl import spec
+from sqlflow_edl.analysis.rows.splits import Splitting
+from sqlflow_edl.analysis.search.limits import NARROW
 
 VALIDATION, TEST = 0.1, 0.1  # shares of the rows that no model is trained on, if they are not written
 # rows up to which none are tested on, and the folds of as many, if they are not written
 SMALL, FOLDS = 5_000, 5
-NARROW = 200  # columns up to which a row counts as one
 
 
 class Division(NamedTuple):
@@ -22,23 +24,36 @@ class Division(NamedTuple):
     folds: int
 
 
-def narrow_rows(rows: int, columns: int) -> int:
-    """Return the number of narrow rows that take as long to train on: a row of 1,000 columns counts five times."""
-    return rows * max(columns, NARROW) // NARROW
+def add_folds(splitting: Splitting, number: int | None, columns: int, test: float, gap: float) -> Splitting:
+    """Return the split with folds of the rows. number: as written; None for the default, which rows by time lack.
+
+    test: share of the test rows. gap: as of `spec.SplitFolds`.
+    """
+    split, otherwise = splitting.split, splitting.otherwise
+    if otherwise is not None:
+        otherwise = add_folds(otherwise, number, columns, test, gap)
+    if split is not None and (number is not None or split.by != "time"):
+        most = 0 if number is not None else SMALL * NARROW // max(columns, NARROW)
+        folds = spec.SplitFolds(number or FOLDS, most, test, gap)
+        split = msgspec.structs.replace(split, folds=folds)
+    return dataclasses.replace(splitting, split=split, otherwise=otherwise)
 
 
 def divide(
-    rows: spec.Rows, test: int, *, is_written: bool, folds: int | None, columns: int = NARROW
+    rows: spec.Rows, test: int, *, is_written: bool, allows_folds: bool = True, columns: int = NARROW
 ) -> Division:
     """Divide the rows of a search. rows: with all rows that are not trained on as validation rows.
 
-    test: number of test rows, if there are any; is_written: by the statement. folds: None for the default.
+    test: number of test rows without folds, if there are any; is_written: by the statement. allows_folds: False if
+    there is no time for the blocks of the rows.
     """
-    total = rows.training + rows.validation
-    if not is_written and total <= SMALL:
+    replace = msgspec.structs.replace
+    if rows.blocks and allows_folds:
+        first = rows.select_fold(0)
+        counted = replace(rows, training=first.training, validation=first.validation)
+        return Division(counted, rows.test, len(rows.blocks.sizes))
+    if rows.blocks:
+        test = rows.test
+    elif not is_written and rows.training + rows.validation <= SMALL * NARROW // max(columns, NARROW):
         test = 0
-    if folds is None:
-        folds = FOLDS if narrow_rows(total, columns) <= SMALL else 1
-    validation = (total - test) // folds if folds > 1 else rows.validation - test
-    training = total - test - validation
-    return Division(msgspec.structs.replace(rows, training=training, validation=validation), test, folds)
+    return Division(replace(rows, validation=rows.validation - test, blocks=msgspec.UNSET), test, 1)

@@ -28,6 +28,7 @@ from edl.sources.mysql.errors import translate_error
 from edl.sources.mysql.types import MySQLColumn
 from edl.sources.pinned_tables import PLACE, PREFIX, TableReader, number_places
 from edl.sources.row_order.keyed_rows import shuffled_keys
+from edl.sources.row_order.units import ValidationRows
 from edl.spec import Split
 
 if TYPE_CHECKING:
@@ -99,12 +100,12 @@ class MySQLPinning:
         tables = [join_quoted((self.source.database, name), "`") for name in names]
         snapshot = PinnedTable(tables[0], key)
         shuffle = shuffle or split is not None
-        validation, unfit = 0 if split else None, dict[str, UnfitValueError]()
+        held, unfit = ValidationRows(0) if split else None, dict[str, UnfitValueError]()
         try:
             rows = self._snapshot(snapshot, text)
             if shuffle and rows > 1:
                 ordered = PinnedTable(tables[1], key)
-                validation = self._order(snapshot, ordered, rows, seed, split, unfit)
+                held = self._order(snapshot, ordered, rows, seed, split, unfit)
                 self.source.execute(f"DROP TABLE {snapshot.name}")
                 snapshot = ordered
             digest = self._digest(snapshot)
@@ -123,7 +124,8 @@ class MySQLPinning:
             seed=seed,
             shuffled=shuffle,
             table=snapshot,
-            validation=validation,
+            validation=None if held is None else held.rows,
+            blocks=UNSET if held is None else held.blocks,
             unfit={name: (error.message, error.hint or "") for name, error in unfit.items()} or UNSET,
         )
 
@@ -146,10 +148,10 @@ class MySQLPinning:
         seed: int,
         split: Split | None,
         unfit: dict[str, UnfitValueError],
-    ) -> int | None:
+    ) -> ValidationRows | None:
         """Copy the rows of the snapshot in the order determined by them, the seed and the split.
 
-        Return the number of validation rows, None without a split. Values that Arrow does not have count as NULL;
+        Return the validation rows, None without a split. Values that Arrow does not have count as NULL;
         their columns are added to `unfit`.
         """
         places = f"{ordered.name[:-1]}p`"

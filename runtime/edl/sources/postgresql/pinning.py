@@ -35,6 +35,7 @@ from edl.sources.postgresql.connection import USUAL_FORMS, PostgreSQLConnection,
 from edl.sources.postgresql.results import text
 from edl.sources.postgresql.types import PostgreSQLColumn
 from edl.sources.row_order.keyed_rows import shuffled_keys
+from edl.sources.row_order.units import ValidationRows
 from edl.spec import Split
 
 if TYPE_CHECKING:
@@ -184,9 +185,9 @@ class PostgreSQLPinning:
         try:
             rows = self._snapshot(tables[0], query)
             unfit = self._unfit(tables[0])
-            final, validation = tables[0], 0 if split else None
+            final, held = tables[0], ValidationRows(0) if split else None
             if shuffle and rows > 1:
-                validation = self._order(tables, rows, seed, split, unfit)
+                held = self._order(tables, rows, seed, split, unfit)
                 final = tables[1]
             self._index(final)
             digest = self._digest(final)
@@ -204,7 +205,8 @@ class PostgreSQLPinning:
             seed=seed,
             shuffled=shuffle,
             table=final,
-            validation=validation,
+            validation=None if held is None else held.rows,
+            blocks=UNSET if held is None else held.blocks,
             unfit={name: (error.message, error.hint or "") for name, error in unfit.items()} or UNSET,
         )
 
@@ -221,10 +223,10 @@ class PostgreSQLPinning:
         seed: int,
         split: Split | None,
         unfit: Collection[str],
-    ) -> int | None:
+    ) -> ValidationRows | None:
         """Move the rows of the first table to the second, in the order determined by them, the seed and the split.
 
-        The third holds their places meanwhile. Return the number of validation rows, None without a split. Columns with
+        The third holds their places meanwhile. Return the validation rows, None without a split. Columns with
         values that Arrow does not have count as NULL.
         """
         snapshot, ordered, places = tables
