@@ -97,7 +97,8 @@ def _program(spec: JobSpec, parts: _SharedParts) -> GeneratedProgram:
     if spec.framework == ENSEMBLE:
         model = _template("ensemble.py.jinja").render(_shared_values(spec, parts), searches=not spec.members)
     elif spec.framework == ONNX:
-        model = _template("imported.py.jinja").render(_imported_values(spec, stored, parts))
+        expression, _ = parts.get(_features, spec.inputs)
+        model = _template("imported.py.jinja").render(_shared_values(spec, parts), features=expression)
     else:
         model = _template("model.py.jinja").render(_model_values(spec, stored, parts))
     encoded = model.encode()
@@ -189,16 +190,6 @@ def _model_values(spec: JobSpec, stored: dict[str, bytes], parts: _SharedParts) 
     return {**values, "definition": definition, "imports": groups, "stored": bool(stored)}
 
 
-def _imported_values(spec: JobSpec, stored: dict[str, bytes], parts: _SharedParts) -> dict[str, object]:
-    """Return the values of the template of an ONNX file. Fill `stored`."""
-    if not spec.imported:
-        raise SpecError("the JobSpec is damaged: its file is not named")
-    expression, lists = parts.get(_features, spec.inputs)
-    stored.update(lists)
-    shared = _shared_values(spec, parts)
-    return {**shared, "features": expression, "output": spec.imported.output, "gives": spec.imported.gives}
-
-
 def _definition(spec: JobSpec) -> jinja2.Template:
     """Return the template of the model itself."""
     if spec.framework in TREES:
@@ -264,6 +255,7 @@ def _shared_values(spec: JobSpec, parts: _SharedParts) -> dict[str, Any]:
     """Return the values of all templates."""
     return {
         **parts.get(_label_values, spec.label, spec.metrics, spec.weights),
+        "imported": spec.imported,
         "title": spec.model.name + (f", {spec.rows.training:,} training rows" if spec.rows.total else ""),
         "framework": spec.framework,
         "select_comment": parts.get(comment, spec.query.select),

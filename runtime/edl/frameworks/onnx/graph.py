@@ -83,7 +83,7 @@ class Graph:
             default_tensor=tensor("default", np.array([np.nan])),
         )
 
-    def encode(self, metadata: Mapping[str, str]) -> bytes:
+    def encode(self, metadata: Mapping[str, str] = MappingProxyType({})) -> bytes:
         """Return the file of a model with this graph."""
         from onnx import helper
 
