@@ -18,6 +18,7 @@ from sqlflow_edl.extensions.imported.labels import class_label, label_column
 from sqlflow_edl.extensions.imported.options import ImportOptions
 
 _MAPS = "seq(map("
+_ROUNDING = 1e-4  # of probabilities in float16
 _TENSOR = re.compile(r"tensor\((\w+)\)")
 _TYPES = {  # element of a tensor -> type of the column
     "float": "float",
@@ -228,15 +229,37 @@ def _label(
                 "add classes = ['a', 'b', …]",
             )
         return class_label(options, description.classes, None), "class"
-    if width is None and not (options.classes or description.classes):
+    if not (options.classes or description.classes) and (width is None or _names_classes(description)):
         raise options.error(
             "classes",
             f"the file does not tell the classes of its output {output.name}",
             "add classes = ['a', 'b', …], in the order of its numbers",
         )
+    if gives == "probabilities":
+        _check_shares(description, output, options)
     return class_label(
         options, description.classes, width
     ), "probabilities" if gives == "probabilities" else "logits"
+
+
+def _names_classes(description: FileDescription) -> bool:
+    """Return True if another output is the predicted class: its names may differ from the numbers from 0."""
+    return any(_element(output) and not _is_float(output) for output in description.outputs)
+
+
+def _check_shares(description: FileDescription, output: FileTensor, options: ImportOptions) -> None:
+    """Raise SemanticError if an output had numbers for made-up rows that are no probabilities."""
+    strange = next((number for number in output.extremes if not -_ROUNDING <= number <= 1 + _ROUNDING), None)
+    if strange is None:
+        return
+    label = next(
+        (other.name for other in description.outputs if _element(other) and not _is_float(other)), ""
+    )
+    raise options.error(
+        "output",
+        f"the output {output.name} has {strange:.4g} for a made-up row, and a probability is between 0 and 1",
+        f"write output = '{label}', output_kind = 'class'" if label else "write output_kind = 'logits'",
+    )
 
 
 def _scores_of(output: FileTensor) -> int | None:

@@ -37,7 +37,7 @@ class ImportOptions:
 
 
 def read_options(statement: Statement) -> ImportOptions:
-    """Return the options of a statement, whose forms were checked. Raises SemanticError for a wrong value."""
+    """Return the options of a statement. Their forms were checked. Raises SemanticError for a wrong value."""
     by_name = {attribute.key.casefold(): attribute for attribute in statement.attributes}
     spans = {name: attribute.value.span for name, attribute in by_name.items()}
 

@@ -21,13 +21,15 @@ SECONDS = 300.0  # in which a file has to be read
 class FileTensor(msgspec.Struct, frozen=True):
     """Input or output of an ONNX file, or the matrix of trees.
 
-    `shape`: a number for each fixed size, None for a free one. `operator`: what makes an output.
+    `shape`: a number for each fixed size, None for a free one. `operator`: what makes an output. `extremes`: the least
+    and the greatest number of an output for made-up rows; empty if there are none.
     """
 
     name: str
     type: str
     shape: tuple[int | None, ...]
     operator: str = ""
+    extremes: tuple[float, ...] = ()
 
 
 class MatrixColumn(msgspec.Struct, frozen=True):

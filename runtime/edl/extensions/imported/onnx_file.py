@@ -17,7 +17,11 @@ DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
 _DEEPEST = 16  # graphs inside of operators
 # Attributes with the classes of a classifier, in the order of its scores.
 _CLASSES = frozenset({"classlabels_int64s", "classlabels_ints", "classlabels_strings"})
+_SAME = frozenset({"Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze"})
+_CHOOSES = "ArrayFeatureExtractor"  # the predicted class, among all
 _EXTERNAL = 1  # location of a tensor's data
+_WIDTHS = {6: 4, 7: 8}  # bytes of whole numbers, by the number of their type
+_MOST_CLASSES = 1000  # values of a constant that are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +42,13 @@ class OnnxFile:
     producer: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
     nodes: list[GraphNode] = field(default_factory=list)  # of the graph itself
+    outputs: list[str] = field(default_factory=list)
     operators: set[tuple[str, str]] = field(default_factory=set)  # domain and name, of all graphs
     functions: set[str] = field(default_factory=set)  # domains of functions that the file defines
     external: list[str] = field(default_factory=list)
+    constants: dict[str, tuple[str | int, ...]] = field(
+        default_factory=dict
+    )  # short ones of texts and whole numbers
     has_graph: bool = False
 
     @property
@@ -52,18 +60,31 @@ class OnnxFile:
     def operator_behind(self, output: str) -> str:
         """Return the operator that makes a value, without those that only rename or convert it; empty if unknown."""
         node = self._node_behind(output)
-        while node is not None and node.operator in ("Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze"):
-            node = self._node_behind(node.inputs[0]) if node.inputs else None
         return node.operator if node is not None else ""
-
-    def _node_behind(self, output: str) -> GraphNode | None:
-        return next((node for node in self.nodes if output in node.outputs), None)
 
     @property
     def classes(self) -> tuple[str | int, ...]:
-        """Classes of the only classifier of the graph; empty without one."""
-        labels = dict.fromkeys(node.classes for node in self.nodes if node.classes)
-        return next(iter(labels)) if len(labels) == 1 else ()
+        """Classes of the graph, by the operators that make its outputs; empty without any, or if they differ.
+
+        They are an attribute of a classifier, or a constant from which the predicted one is taken. Classifiers inside
+        of the graph may have numbers instead.
+        """
+        labels = set()
+        for node in filter(None, map(self._node_behind, self.outputs)):
+            if node.operator == _CHOOSES and node.inputs and node.inputs[0] in self.constants:
+                labels.add(self.constants[node.inputs[0]])
+            elif node.classes:
+                labels.add(node.classes)
+        return labels.pop() if len(labels) == 1 else ()
+
+    def _node_behind(self, value: str) -> GraphNode | None:
+        """Return the operator that makes a value, behind those that only rename or convert it."""
+        for _ in self.nodes:
+            node = next((node for node in self.nodes if value in node.outputs), None)
+            if node is None or node.operator not in _SAME or not node.inputs:
+                return node
+            value = node.inputs[0]
+        return None
 
 
 def read_onnx(data: bytes) -> OnnxFile:
@@ -113,6 +134,8 @@ def _read_graph(file: OnnxFile, data: memoryview, depth: int) -> None:
                 file.nodes.append(node)
         elif number == 5:
             _read_tensor(file, message(value))
+        elif number == 12 and depth == 0:
+            file.outputs += [decode_text(name) for part, name in fields(message(value)) if part == 1]
         elif number == 15:
             _read_sparse_tensor(file, message(value))
 
@@ -171,11 +194,26 @@ def _integers(value: FieldValue) -> Iterator[int]:
 
 
 def _read_tensor(file: OnnxFile, data: memoryview) -> None:
-    name, is_external = "", False
+    name, is_external, element = "", False, 0
+    texts, numbers, raw = list[str](), list[int](), b""
     for number, value in fields(data):
         if number == 8:
             name = decode_text(value)
+        elif number == 2 and isinstance(value, int):
+            element = value
+        elif number in (5, 7) and len(numbers) < _MOST_CLASSES and element in _WIDTHS:
+            numbers += _integers(value)
+        elif number == 6 and len(texts) < _MOST_CLASSES:
+            texts.append(decode_text(value))
+        elif number == 9 and element in _WIDTHS:
+            raw = bytes(message(value)[: 8 * _MOST_CLASSES])
         is_external |= number == 13 or (number == 14 and value == _EXTERNAL)
+    if raw:
+        size = _WIDTHS[element]
+        starts = range(0, len(raw), size)
+        numbers = [int.from_bytes(raw[start : start + size], "little", signed=True) for start in starts]
+    if texts or numbers:
+        file.constants[name] = tuple(texts or numbers)
     if is_external:
         file.external.append(name or "a constant")
 

@@ -13,6 +13,7 @@ from edl.features import Target
 from edl.spec import Label
 from edl.spec.imported import Gives
 
+_ROUNDING = 1e-4  # of probabilities in float16
 Result = Any  # an array by row, or a list of maps from classes to probabilities, as ZipMap makes it
 
 
@@ -26,13 +27,19 @@ def _number(result: Result, label: Label, target: Target) -> Array:
 
 
 def _probabilities(result: Result, label: Label, target: Target) -> Array:
+    """Return the probabilities. Raises JobError for numbers that are none, such as distances from a plane."""
     classes = label.classes
-    if isinstance(result, list):
-        return _of_maps(result, classes)
-    values = _rows(result)
+    values = _of_maps(result, classes) if isinstance(result, list) else _rows(result)
     if len(classes) == 2 and values.shape[1] == 1:
-        return np.hstack([1 - values, values])
-    return _matrix(values, len(classes), "a probability of each class")
+        values = np.hstack([1 - values, values])
+    shares = _matrix(values, len(classes), "a probability of each class")
+    if (shares < -_ROUNDING).any() or (shares > 1 + _ROUNDING).any():
+        strange = shares[(shares < -_ROUNDING) | (shares > 1 + _ROUNDING)][0]
+        raise JobError(
+            f"the output has {strange:.4g}, and a probability is between 0 and 1",
+            hint="import the file again with output_kind = 'logits', or 'class' and the output of the class",
+        )
+    return shares
 
 
 def _logits(result: Result, label: Label, target: Target) -> Array:

@@ -14,20 +14,6 @@ from edl.extensions.imported.description import FileDescription, FileTensor, Own
 from edl.extensions.imported.onnx_file import read_onnx, refuse_parts
 from edl.frameworks.onnx.columns import METADATA
 
-_MAPS = ("seq(map(int64,tensor(float)))", "seq(map(string,tensor(float)))")
-# Operators whose results are probabilities.
-_PROBABILITIES = frozenset(
-    {
-        "Softmax",
-        "Sigmoid",
-        "ZipMap",
-        "Normalizer",
-        "TreeEnsembleClassifier",
-        "LinearClassifier",
-        "SVMClassifier",
-    }
-)
-
 
 def describe(data: bytes) -> FileDescription:
     """Return the description of a file. Raises JobError for one that is damaged, or needs other files or libraries."""
@@ -48,10 +34,11 @@ def describe(data: bytes) -> FileDescription:
         FileTensor(tensor.name, tensor.type, _shape(tensor.shape), file.operator_behind(tensor.name))
         for tensor in session.get_outputs()
     )
-    tried = _try(session, inputs, outputs)
-    outputs = tuple(
-        msgspec.structs.replace(output, shape=tried.get(output.name, output.shape)) for output in outputs
-    )
+    results = _compute_made_up_rows(session, inputs)
+    if results:
+        outputs = tuple(map(_with_result, outputs, results))
+        _check_rows(outputs, results, inputs[0].shape[0] or _ROWS)
+    classes = next((tuple(result[0]) for result in results if isinstance(result, list)), ())
     of_export = file.metadata.get(METADATA)
     return FileDescription(
         "onnx",
@@ -59,7 +46,7 @@ def describe(data: bytes) -> FileDescription:
         inputs,
         outputs,
         {name: text for name, text in file.metadata.items() if name != METADATA},
-        _classes_of_maps(session, inputs, outputs) or file.classes,
+        classes or file.classes,
         of_export=msgspec.json.decode(of_export, type=OwnExport) if of_export else None,
     )
 
@@ -80,60 +67,42 @@ def _shape(shape: Any) -> tuple[int | None, ...]:
     return tuple(size if isinstance(size, int) else None for size in shape or ())
 
 
-def _made_up_rows(inputs: tuple[FileTensor, ...]) -> dict[str, np.ndarray[Any, Any]] | None:
-    """Return a row of zeros or empty texts twice, or None if an input is none of columns."""
+_ROWS = 2  # that are made up, unless the file has a fixed number
+
+
+def _compute_made_up_rows(session: Any, inputs: tuple[FileTensor, ...]) -> list[Any]:
+    """Return the outputs for a row of zeros, one of ones and so on; none if the file does not take such rows."""
     rows = {}
     for tensor in inputs:
         if tensor.type not in TYPES or not 1 <= len(tensor.shape) <= 2:
-            return None
-        size = (tensor.shape[0] or 2, *(width or 1 for width in tensor.shape[1:]))
-        is_text = TYPES[tensor.type] == "object"
-        rows[tensor.name] = np.full(size, "" if is_text else 0, dtype=TYPES[tensor.type])
-    return rows
-
-
-def _try(
-    session: Any, inputs: tuple[FileTensor, ...], outputs: tuple[FileTensor, ...]
-) -> dict[str, tuple[int | None, ...]]:
-    """Return the shapes of the outputs for made-up rows, by name; none if they are not accepted.
-
-    Raises JobError for an output that has not a value for each row.
-    """
-    rows = _made_up_rows(inputs)
-    if not rows:
-        return {}
-    count = len(next(iter(rows.values())))
+            return []
+        kind, count = TYPES[tensor.type], tensor.shape[0] or _ROWS
+        numbers = np.arange(count) % 2
+        values = np.full(count, "", dtype=object) if kind == "object" else numbers.astype(kind)
+        width = (tensor.shape[1] or 1) if len(tensor.shape) == 2 else 1
+        rows[tensor.name] = np.repeat(values[:, None], width, axis=1) if len(tensor.shape) == 2 else values
     try:
-        results = session.run(None, rows)
+        return list(session.run(None, rows)) if rows else []
     except FAILURES:  # a made-up value may be none that it knows
-        return {}
-    shapes = {}
-    for output, result in zip(outputs, results, strict=True):
-        if isinstance(result, np.ndarray) and result.ndim and len(result) == count:
-            shapes[output.name] = (None, *result.shape[1:])
-    if not shapes and not any(output.type in _MAPS for output in outputs):
+        return []
+
+
+def _with_result(output: FileTensor, result: Any) -> FileTensor:
+    """Return the output with its width, and its least and greatest number."""
+    numbers = (
+        np.array([[*row.values()] for row in result]) if isinstance(result, list) else np.asarray(result)
+    )
+    extremes: tuple[float, ...] = ()
+    if numbers.size and numbers.dtype.kind == "f" and np.isfinite(numbers).all():
+        extremes = float(numbers.min()), float(numbers.max())
+    shape = output.shape if isinstance(result, list) or not numbers.ndim else (None, *numbers.shape[1:])
+    return msgspec.structs.replace(output, shape=shape, extremes=extremes)
+
+
+def _check_rows(outputs: tuple[FileTensor, ...], results: list[Any], count: int) -> None:
+    """Raise JobError if no output has a value for each of so many rows."""
+    if not any((isinstance(result, list) or np.ndim(result)) and len(result) == count for result in results):
         raise JobError(
             f"no output of the file has a value for each row: {', '.join(output.name for output in outputs)}",
             hint="export it with a free number of rows, such as dynamic_axes={'x': {0: 'rows'}} of torch.onnx.export",
         )
-    return shapes
-
-
-def _classes_of_maps(
-    session: Any, inputs: tuple[FileTensor, ...], outputs: tuple[FileTensor, ...]
-) -> tuple[str | int, ...]:
-    """Return the classes of an output of maps, by a made-up row; empty without one."""
-    maps = next((output.name for output in outputs if output.type in _MAPS), None)
-    rows = _made_up_rows(inputs)
-    if maps is None or not rows:
-        return ()
-    try:
-        [result] = session.run([maps], rows)
-    except FAILURES:
-        return ()
-    return tuple(result[0]) if result else ()
-
-
-def gives_probabilities(output: FileTensor) -> bool:
-    """Return True if the operator of an output makes probabilities."""
-    return output.type in _MAPS or output.operator in _PROBABILITIES

@@ -50,6 +50,41 @@ def test_classes_may_be_any_whole_numbers(labels: list[int]) -> None:
     assert read_onnx(file).classes == tuple(labels)
 
 
+@pytest.mark.parametrize(
+    "labels", [np.array([1, 2, 3]), np.array([4, 5], dtype=np.int32), np.array(["a", "b"], object)]
+)
+def test_classes_may_be_a_constant_of_which_one_is_taken(labels: np.ndarray) -> None:
+    """As of nearest neighbours, bagging and one-vs-rest of skl2onnx, which have other classifiers inside."""
+    nodes = [
+        helper.make_node(
+            "LinearClassifier",
+            ["x"],
+            ["inner", "p"],
+            domain="ai.onnx.ml",
+            classlabels_ints=[0, 1],
+            coefficients=[1.0, 2.0],
+        ),
+        helper.make_node("ArgMax", ["p"], ["place"], axis=1),
+        helper.make_node("ArrayFeatureExtractor", ["classes", "place"], ["picked"], domain="ai.onnx.ml"),
+        helper.make_node("Reshape", ["picked", "flat"], ["label"]),
+    ]
+    kind = "string" if labels.dtype == object else "int64"
+    outputs = {"label": (kind, [None]), "p": ("float", [None, 2])}
+    file = make_file(
+        nodes, {"x": ("float", [None, 1])}, outputs, constants={"classes": labels, "flat": np.array([-1])}
+    )
+    assert read_onnx(file).outputs == ["label", "p"]
+    assert read_onnx(without(file, "p")).classes == tuple(labels.tolist())
+
+
+def without(file: bytes, output: str) -> bytes:
+    """Return the file without an output."""
+    model = onnx.load_from_string(file)
+    [place] = [place for place, value in enumerate(model.graph.output) if value.name == output]
+    del model.graph.output[place]
+    return bytes(model.SerializeToString())
+
+
 def test_external_data_is_found_also_in_a_constant_of_an_inner_graph(tmp_path: Path) -> None:
     tensor = onnx.numpy_helper.from_array(np.zeros(3, dtype=np.float32), "secret")
     onnx.external_data_helper.set_external_data(tensor, location="../../etc/passwd")

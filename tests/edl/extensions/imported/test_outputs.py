@@ -68,6 +68,12 @@ def test_a_predicted_class_has_the_score_1(result: Any, label: Label) -> None:
             "2 numbers for each row, and a probability of each class needs 3",
         ),
         (np.array(["maybe"], dtype=object), "class", TWO, "the class maybe, which is none of no, yes"),
+        (
+            np.array([[-0.5, 1.5]]),
+            "probabilities",
+            TWO,
+            "the output has -0.5, and a probability is between 0 and 1",
+        ),
         (np.array(["a"], dtype=object), "number", NUMBER, "the output has no numbers"),
     ],
 )

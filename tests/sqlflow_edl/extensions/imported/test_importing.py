@@ -227,6 +227,42 @@ def test_several_outputs_are_named_to_choose_from(session: Session) -> None:
     create(session, "two", ", input_columns = ['age'], output = 'spread'")
 
 
+@pytest.mark.soak
+def test_classes_are_asked_for_where_the_file_predicts_some_and_names_none(session: Session) -> None:
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["p"]),
+        helper.make_node("ArgMax", ["x"], ["label"], axis=1, keepdims=0),
+    ]
+    shapes = {"x": ("float", [None, 2])}, {"label": ("int64", [None]), "p": ("float", [None, 2])}
+    write(session, "unnamed.onnx", make_file(nodes, *shapes))
+    with pytest.raises(SQLFlowError, match="does not tell the classes of its output p"):
+        create(session, "unnamed", ", input_columns = ['a', 'b']")
+    create(session, "unnamed", ", input_columns = ['a', 'b'], classes = ['no', 'yes']")
+
+
+@pytest.mark.soak
+def test_numbers_that_are_no_probabilities_are_noticed_by_made_up_rows(session: Session) -> None:
+    nodes = [
+        helper.make_node(
+            "LinearClassifier",
+            ["x"],
+            ["label", "probabilities"],
+            domain="ai.onnx.ml",
+            classlabels_ints=[0, 1],
+            coefficients=[-3.0, 3.0],
+            intercepts=[0.0, 0.0],
+        )
+    ]
+    shapes = {"x": ("float", [None, 1])}, {"label": ("int64", [None]), "probabilities": ("float", [None, 2])}
+    write(session, "plane.onnx", make_file(nodes, *shapes))
+    with pytest.raises(SQLFlowError, match="probabilities has -3 for a made-up row") as raised:
+        create(session, "plane", ", input_columns = ['age']")
+    assert raised.value.hint == "write output = 'label', output_kind = 'class'"
+    create(session, "plane", ", input_columns = ['age'], output = 'label', output_kind = 'class'")
+    frame = frame_of(session, "SELECT 2 AS age UNION ALL SELECT -2 TO PREDICT USING plane_onnx")
+    assert sorted(frame["prediction"]) == [0, 1]
+
+
 # NULL and types ----------------------------------------------------------------------------------------------
 
 
