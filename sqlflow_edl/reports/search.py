@@ -65,10 +65,19 @@ def _rows(plan: SearchPlan, spec: JobSpec, search: Search, warnings: Sequence[Da
         if described := text.left_out(columns, reason, models, "candidate"):
             yield "left out", columns, "", described
     yield from (("warnings", warning.about, warning.message, warning.advice) for warning in warnings)
+    yield from _list_rows(plan, spec, search)
+
+
+def _list_rows(plan: SearchPlan, spec: JobSpec, search: Search) -> Iterator[Row]:
     yield "rows", "total", f"{spec.rows.total:,}", "counted now; pinned when the search starts"
-    item = "in each fold" if search.folds > 1 else ""
+    blocks = spec.rows.blocks
+    is_forward = blocks.is_forward if blocks else False
+    item = f"in {'the last' if is_forward else 'each'} fold" if search.folds > 1 else ""
     yield "rows", "training", f"{spec.rows.training:,}", item
     chooses = "choose the models and their length"
     yield "rows", "validation", f"{spec.rows.validation:,}", f"{item}, {chooses}" if item else chooses
+    if spec.split is not None:
+        why = WRITTEN if plan.splitting.span else f"{DEFAULT}: {plan.splitting.why}"
+        yield "rows", "split", text.split(spec.split), why
     if search.test:
         yield "rows", "test", f"{search.test:,}", "choose nothing: the figures of the ensemble are of them"
