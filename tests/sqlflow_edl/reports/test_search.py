@@ -58,6 +58,7 @@ def test_a_search_shows_its_columns_and_the_split_of_its_rows(session: Session) 
     assert found["rows", "test"][0] == "300"
     folds = explained(session, "SELECT age, income FROM people LABEL income WITH auto.folds = 3 INTO m")
     assert folds["rows", "training"] == ("800", "in each fold")
+    assert folds["rows", "validation"] == ("400", "in each fold, choose the models and their length")
     assert folds["rows", "split"] == ("at random", "default: income is a number")
 
 
@@ -85,7 +86,6 @@ def test_a_search_says_why_whole_numbers_are_classes_or_a_number(
     assert found["label", "y"][0].startswith(kind)
     assert found["label", "y"][1].startswith(why)
     assert bool(found["label", "y"][1]) is bool(why)
-    assert folds["rows", "validation"] == ("400", "in each fold, choose the models and their length")
 
 
 def test_the_reason_of_a_search_is_what_makes_the_statement_one(session: Session) -> None:
