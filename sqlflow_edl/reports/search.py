@@ -76,10 +76,8 @@ def _explain_task(plan: SearchPlan, spec: JobSpec) -> str:
         return ""
     name = expressions.name(column, plan.query.dialect)
     if spec.label.has_classes:
-        return f"few different whole numbers are classes; select CAST({name} AS DOUBLE) AS {name} to predict a number"
-    return (
-        f"many different whole numbers are one number; select CAST({name} AS VARCHAR) AS {name} for classes"
-    )
+        return f"few different whole numbers are classes; select {name} * 1.0 AS {name} to predict a number"
+    return f"many different whole numbers are one number; cast {name} to a text for classes"
 
 
 def _list_rows(plan: SearchPlan, spec: JobSpec, search: Search) -> Iterator[Row]:

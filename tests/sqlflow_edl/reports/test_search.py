@@ -68,14 +68,14 @@ def test_a_search_shows_its_columns_and_the_split_of_its_rows(session: Session) 
         (
             "CAST(age AS INTEGER) % 5",
             "5 classes",
-            "few different whole numbers are classes; select CAST(y AS DOUBLE) AS y",
+            "few different whole numbers are classes; select y * 1.0 AS y to predict a number",
         ),
         (
             "CAST(age AS INTEGER) * 7",
             "a number",
-            "many different whole numbers are one number; select CAST(y AS VARCHAR)",
+            "many different whole numbers are one number; cast y to a text",
         ),
-        ("CAST(age AS DOUBLE)", "a number", ""),
+        ("age * 1.5", "a number", ""),
     ],
 )
 def test_a_search_says_why_whole_numbers_are_classes_or_a_number(
