@@ -31,7 +31,7 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
     else:
         spec, fitting = archive.spec, archive.fitting or Fitting()
         sections += [
-            ("label", [(one_label.column, words.label(one_label)) for one_label in each_label(spec.label)]),
+            ("label", _labels(spec)),
             ("forecast", words.forecast(spec.forecast)),
             ("features", _features(spec, fitting.reasons)),
             ("left out", left_out(archive)),
@@ -170,6 +170,12 @@ def _calibration(archive: Archive) -> Rows:
             f"threshold by {metric}",
             f"{words.number(best.probability)}, {metric} {words.number(best.value)}",
         )
+
+
+def _labels(spec: JobSpec) -> Rows:
+    for label in each_label(spec.label):
+        is_unmeasured = bool(spec.imported) and label.is_number  # mean and deviation are not known
+        yield label.column, "a number" if is_unmeasured else words.label(label)
 
 
 def _source_file(spec: JobSpec) -> Rows:

@@ -90,7 +90,8 @@ def rows_of_plan(statement: Statement) -> Iterator[Row]:
     types = [tensor.type for tensor in description.inputs] or ["matrix"]
     for field in job_spec.query.schema:
         yield "column", field.name, field.type, ", ".join(dict.fromkeys(types)) if len(types) == 1 else ""
-    yield "label", job_spec.label.column, text.label(job_spec.label), bound.output
+    label = job_spec.label
+    yield "label", label.column, "a number" if label.is_number else text.label(label), bound.output
     for number, note in enumerate(bound.notes, 1):
         yield "note", str(number), note, ""
 
