@@ -30,6 +30,7 @@ from edl.data import url as urls
 from edl.data.files import csv
 from edl.data.server_url import parse_server
 from edl.errors import SourceError, SpecError, SQLFlowError
+from edl.extensions.imported.onnx_file import read_onnx
 from edl.jobs.event_log import decode_event
 from edl.models import weights
 from edl.models.archive import read_archive, write_archive
@@ -153,6 +154,7 @@ def targets() -> dict[str, Target]:
         "requests": Target(_request, [_a_request()], (SpecError, KeyError, DecodeError)),
         "calls of servers": Target(_server_call, _server_calls(), (SpecError,)),
         "archives": Target(_archive, [_an_archive()], (SpecError,)),
+        "ONNX files": Target(read_onnx, _onnx_files(), (ValueError,)),
         "weights": Target(weights.loads, [_some_weights()], (SpecError,)),
         "CSV files": Target(_csv_file, _csv_files(), (SourceError,), share=0.05),
         "specs": Target(from_json, [to_json(SPEC)], (SpecError,)),
@@ -215,6 +217,11 @@ def _server_calls() -> list[bytes]:
     arrays = [np.arange(6, dtype=np.float32).reshape(2, 3), np.array([5, 7], np.int64)]
     heads: list[msgspec.Struct] = [messages.Status(), messages.Revoke(1, (7, 8))]
     return [wire.encode(head, arrays) for head in heads]
+
+
+def _onnx_files() -> list[bytes]:
+    folder = Path(__file__).parent / "fixtures" / "imported"
+    return [(folder / name).read_bytes() for name in ("iris_zipmap.onnx", "net.onnx")]
 
 
 def _archive(data: bytes) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import lightgbm
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import xgboost
 from onnx import helper
@@ -19,6 +20,7 @@ from edl.errors import SQLFlowError
 from edl.models.archive import read_archive
 from edl.program.user_model import PATH_VARIABLE
 from sqlflow_edl.samples.tables import TABLES
+from sqlflow_edl.serving.model import load_model
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 from tests.onnx_files import identity, linear, make_file, softmax
@@ -463,6 +465,19 @@ def test_what_needs_a_training_is_refused(session: Session) -> None:
     }.items():
         with pytest.raises(SQLFlowError, match=message):
             session.run(statement)
+
+
+def test_a_model_in_memory_takes_rows_though_its_whole_numbers_have_no_null(
+    session: Session, tmp_path: Path
+) -> None:
+    write(session, "whole.onnx", identity("int64"))
+    create(session, "whole", ", input_columns = ['age'], output_kind = 'number'")
+    session.registry.load("whole_onnx", tmp_path / "m.zip")
+    model = load_model(tmp_path / "m.zip", "whole_onnx@1")
+    rows = pa.record_batch({"age": pa.array([3, 4], pa.int64())})
+    assert model.predictor.predict(rows)["prediction"].to_pylist() == [3, 4]
+    with pytest.raises(SQLFlowError, match="age is NULL in a row"):
+        model.predictor.predict(pa.record_batch({"age": pa.array([3, None], pa.int64())}))
 
 
 # Files of our own --------------------------------------------------------------------------------------------
