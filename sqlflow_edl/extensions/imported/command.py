@@ -16,6 +16,9 @@ from sqlflow_edl.extensions.imported.files import read_file
 from sqlflow_edl.extensions.imported.importing import import_model
 from sqlflow_edl.syntax.parse import parse
 
+_OPTION = re.compile(
+    r"\b(input_columns|input_label_cols|classes|output_kind|output|rounds) = (\[[^]]*\]|'[^']*'|\d+)"
+)
 _PLAIN = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
@@ -30,7 +33,11 @@ def import_(options: argparse.Namespace) -> int:
     text = statement(options, file)
     with Session(options.source, create=options.create, model_store=options.model_store) as session:
         [parsed] = parse(text, session.dialect)
-        result = import_model(session.registry, parsed, file)
+        try:
+            result = import_model(session.registry, parsed, file)
+        except SQLFlowError as error:
+            error.hint = error.hint and _OPTION.sub(_spell_option, error.hint)
+            raise
     print(result.message, file=sys.stderr)
     if result.stored_in:
         print(f"model {result.model} in {result.stored_in}", file=sys.stderr)
@@ -57,6 +64,13 @@ def statement(options: argparse.Namespace, file: Path) -> str:
     if options.rounds:
         parts.append(("rounds", str(options.rounds)))
     return f"CREATE MODEL {name} OPTIONS({', '.join(f'{key} = {value}' for key, value in parts)})"
+
+
+def _spell_option(written: re.Match[str]) -> str:
+    """Return an option of the statement as one of the command: --input-columns a,b."""
+    name = "label" if written[1] == "input_label_cols" else written[1].replace("_", "-")
+    value = re.sub(r"[][' ]", "", written[2])
+    return f"--{name} {value}"
 
 
 def _text(value: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.session.session import Session
-from tests.onnx_files import linear, softmax
+from tests.onnx_files import identity, linear, softmax
 
 
 @pytest.fixture
@@ -60,6 +60,21 @@ def test_a_refused_file_leaves_no_model(url: str, tmp_path: Path, capsys: pytest
         assert message in capsys.readouterr().err
     with Session(url, create=True) as session:
         assert not session.registry.has("m")
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        ([], "add --input-columns a,b, in the order of the training"),
+        (["--input-columns", "a,b"], "write --output-kind logits, or 'probabilities'"),
+    ],
+)
+def test_a_hint_names_the_options_of_the_command(
+    options: list[str], hint: str, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.onnx").write_bytes(identity(shape=(None, 2)))
+    assert main(["import", str(tmp_path / "m.onnx"), "--as", "m", *options, "--source", url, "--create"]) == 1
+    assert hint in capsys.readouterr().err
 
 
 def test_an_imported_model_is_not_trained_again(
