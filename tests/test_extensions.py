@@ -16,6 +16,7 @@ from edl.extension_loader import EXTRAS, load
 from edl.installation import requirements
 from sqlflow_edl.cli.main import COMMANDS
 from sqlflow_edl.extensions import lineage
+from sqlflow_edl.session import extended_statements
 from sqlflow_edl.session.session import TRACKED_BY
 
 ROOTS = ("runtime/edl", "sqlflow_edl")
@@ -79,6 +80,7 @@ def test_what_tables_name_is_there() -> None:
     named += [
         (f"sqlflow_edl.{module}", name) for module, _, name in (c.rpartition(".") for c in COMMANDS.values())
     ]
+    named += [(module, "run") for module in extended_statements.MODULES.values()]
     extensions = [(module, name) for module, name in named if ".extensions." in module]
     assert len(extensions) > 8
     for module, name in extensions:
@@ -114,6 +116,20 @@ def test_a_source_of_an_absent_extension_names_it_with_its_extras(
     shown = run(core, program).stdout
     assert f"the extension {extension} is not part of this installation" in shown
     assert f"'sqlflow-edl[{EXTRAS[extension]}]'" in shown
+
+
+def test_a_statement_of_an_absent_extension_names_it_with_its_extras(core: Path) -> None:
+    shown = run(
+        core,
+        "import sqlflow_edl\n"
+        "with sqlflow_edl.connect('duckdb:') as session:\n"
+        "    try:\n"
+        "        session.run('SELECT 1 AS a TO MAXIMIZE SUM(a * x) CONSTRAINT x <= 1 WITH variables = x')\n"
+        "    except Exception as e:\n"
+        "        print(e.report)\n",
+    ).stdout
+    assert "the extension optimization is not part of this installation" in shown
+    assert f"'sqlflow-edl[{EXTRAS['optimization']}]'" in shown
 
 
 def test_a_command_of_an_absent_extension_names_it_with_its_extra(core: Path) -> None:

@@ -6,8 +6,9 @@ installed without them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from edl.errors import SQLFlowError
 
@@ -16,9 +17,12 @@ EXTRAS = {
     "editor": "editor",
     "lakes": "delta,iceberg",
     "lineage": "lineage,mlflow",
+    "optimization": "optimize",
     "warehouses": "bigquery,clickhouse,hive,snowflake,trino",
 }
 _FOLDER = ".extensions."
+
+T = TypeVar("T")
 
 
 class ExtensionError(SQLFlowError):
@@ -38,3 +42,21 @@ def load(module: str, name: str) -> Any:
             f"the extension {extension} is not part of this installation",
             hint=f"reinstall all of it: pip install 'sqlflow-edl[{EXTRAS[extension]}]'",
         ) from None
+
+
+def load_or(module: str, name: str, absent: T) -> T:
+    """Return what a module calls `name`, or `absent` if its extension is not here."""
+    try:
+        loaded: T = load(module, name)
+    except ExtensionError:
+        return absent
+    return loaded
+
+
+def deferred(module: str, name: str) -> Callable[..., Any]:
+    """Return a function of a module that the first call loads. It raises ExtensionError as `load` does."""
+
+    def call(*arguments: Any) -> Any:
+        return load(module, name)(*arguments)
+
+    return call

@@ -23,7 +23,6 @@ from edl.errors import SemanticError, SQLFlowError, did_you_mean, nearest, raise
 from edl.models.registry.records import ModelVersion, check_name, split_reference
 from sqlflow_edl.analysis import inference, measurement, train
 from sqlflow_edl.analysis.columns.items import check_calls
-from sqlflow_edl.analysis.optimization import plan as optimization
 from sqlflow_edl.analysis.programs.ddl import changes, tables_read
 from sqlflow_edl.analysis.programs.outline import Thing, effects, held_out
 from sqlflow_edl.analysis.search import plan as search
@@ -31,6 +30,7 @@ from sqlflow_edl.analysis.search.drafts import is_search
 from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.session import passed_on, running
 from sqlflow_edl.session.compiler import Compiler
+from sqlflow_edl.session.extended_statements import phase_of_extensions
 from sqlflow_edl.session.predictions import refuse_in_job, used_statements
 from sqlflow_edl.syntax.ast import Name, Statement
 from sqlflow_edl.syntax.kinds import Kind
@@ -221,8 +221,8 @@ class ProgramCheck:
 # checks of a statement that runs no generated program, where the columns of its query are known
 WITH_COLUMNS: Mapping[Kind, Callable[[Compiler, Statement], object]] = {
     "measure": Compiler.measurement,
-    "optimize": Compiler.optimization,
     "run": running.check_run,
+    **phase_of_extensions("check_columns"),
 }
 
 
@@ -258,8 +258,8 @@ WITHOUT_COLUMNS: Mapping[str, Callable[[Statement], object]] = {
     "auto": _training,
     **{kind: check for kind, (check, _) in inference.USES.items()},
     "measure": measurement.check,
-    "optimize": optimization.check,
     "run": running.check,
+    **phase_of_extensions("check"),
 }
 
 

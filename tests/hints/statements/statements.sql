@@ -224,7 +224,7 @@ SELECT x, y FROM t TO «TRAIN LinearRegressor» LABEL y USING parent INTO m;
 -- as: 1, 2
 SELECT x, y, w FROM t TO TRAIN DNN WITH train.label_weights = [«1»] LABEL y, w INTO m;
 
--- site: edl.optimization.linear TermEvaluation._of_groups
+-- site: edl.extensions.optimization.linear TermEvaluation._of_groups
 -- hint: write MIN(…) or MAX(…) around the column, or GROUP BY another one
 -- take: write (MIN\()…(\)) or MAX
 SELECT id, x FROM t WHERE id < 10 AND x > 0 TO MAXIMIZE SUM(x * amount) CONSTRAINT SUM(amount) <= «»x«», amount >= 0, amount <= 1 WITH variables = "amount(id)", var_type = "Reals";
@@ -290,35 +290,35 @@ SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2
 -- as: SELECT x FROM t \1 of_numbers
 «CREATE VIEW v1 AS SELECT * FROM PREDICT(of_numbers, t)»;
 
--- site: edl.optimization.linear numbers
+-- site: edl.extensions.optimization.linear numbers
 -- hint: leave such rows out, or use COALESCE
 -- take: leave such rows out, or use COALESCE
 -- as: WHERE id < 10 AND gap IS NOT NULL
 SELECT id, gap FROM t «WHERE id < 10» TO MAXIMIZE SUM(gap * amount) CONSTRAINT amount <= 3, amount >= 0 WITH variables = "amount(id)", var_type = "Reals";
 
--- site: edl.optimization.linear numbers
+-- site: edl.extensions.optimization.linear numbers
 -- hint: leave such rows out, or use COALESCE
 -- take: or use (COALESCE)
 -- as: \1(gap, 0) AS gap
 SELECT id, «gap» FROM t WHERE id < 10 TO MAXIMIZE SUM(gap * amount) CONSTRAINT amount <= 3, amount >= 0 WITH variables = "amount(id)", var_type = "Reals";
 
--- site: edl.optimization.linear TermEvaluation._arithmetic
+-- site: edl.extensions.optimization.linear TermEvaluation._arithmetic
 -- hint: leave such rows out, or compute the value in the SELECT
 -- take: leave such rows out, or compute
 -- as: AND id > 0
 SELECT id, x FROM t WHERE id < 10 «» TO MAXIMIZE SUM(x / id * amount) CONSTRAINT amount <= 3, amount >= 0 WITH variables = "amount(id)", var_type = "Reals";
 
--- site: edl.optimization.solver _infeasible
+-- site: edl.extensions.optimization.solver _infeasible
 -- hint: loosen a constraint, or take var_type = "Reals"
 -- take: take (var_type = "Reals")
 SELECT id, x FROM t WHERE id < 3 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount >= 0.2, amount <= 0.8 WITH variables = "amount(id)", «var_type = "Integers"»;
 
--- site: sqlflow_edl.analysis.optimization.terms Terms._comparisons
+-- site: sqlflow_edl.extensions.optimization.terms Terms._comparisons
 -- hint: write <=, >= or =
 -- take: write <=, >= or (=)
 SELECT id, x FROM t WHERE id < 3 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount <= 1, amount >= 0, SUM(amount) «+» 1 WITH variables = "amount(id)", var_type = "Reals";
 
--- site: sqlflow_edl.analysis.optimization.terms Terms._require_one_level
+-- site: sqlflow_edl.extensions.optimization.terms Terms._require_one_level
 -- hint: write SUM(…) around it
 -- take: write (SUM\()…(\)) around it
 SELECT id, x FROM t WHERE id < 3 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount <= 1, amount >= 0, «»amount«» <= SUM(x) WITH variables = "amount(id)", var_type = "Reals";

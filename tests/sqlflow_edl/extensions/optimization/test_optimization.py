@@ -10,7 +10,8 @@ import pytest
 
 import sqlflow_edl
 from edl.errors import SourceError, SQLFlowError
-from edl.spec.optimization import Condition
+from edl.extensions.optimization.spec import Condition
+from sqlflow_edl.extensions.optimization.statement import check_columns
 from sqlflow_edl.session.session import Session
 from tests.sql_cases import Case, cases, refusal
 
@@ -85,14 +86,14 @@ def test_a_program_is_checked_before_its_first_statement(session: Session) -> No
 
 
 def test_a_large_problem_has_the_sums_of_its_groups() -> None:
-    from edl.optimization.problem import build
+    from edl.extensions.optimization.problem import build
 
     with sqlflow_edl.connect("duckdb:") as opened:
         [statement] = opened.parse(
             "SELECT range AS i, range % 7 AS g, range * 0.5 AS c FROM range(70) TO MINIMIZE SUM(c * x) "
             "CONSTRAINT SUM(c * x) - AVG(x) >= MAX(i) GROUP BY g WITH variables='x(i)', var_type=Reals"
         )
-        spec = opened.compiler.optimization(statement)
+        spec = check_columns(opened.compiler, statement)
         rows = pa.table({"i": range(70), "g": [i % 7 for i in range(70)], "c": [i * 0.5 for i in range(70)]})
         [block] = build(spec, rows).blocks
     dense = np.zeros((block.count, 70))

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from edl.arrays import Array
 from edl.errors import JobError
-from edl.optimization.linear import Groups, LinearForm, TermEvaluation, group_rows, numbers
-from edl.spec.optimization import Condition, Optimization
+from edl.extensions.optimization.linear import Groups, LinearForm, TermEvaluation, group_rows, numbers
+from edl.extensions.optimization.spec import Condition, Optimization
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from edl.spec.optimization import Domain
+from edl.extensions.optimization.spec import Domain
 from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 
 VARIABLES, DOMAIN, TIME_LIMIT = "variables", "var_type", "solver.time_limit"

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, raise_all
+from edl.extensions.optimization.spec import Condition, Optimization
 from edl.spec import Query
-from edl.spec.optimization import Condition, Optimization
-from sqlflow_edl.analysis.optimization.terms import Terms
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings.attribute_dictionary import Dictionary, Resolved
-from sqlflow_edl.analysis.settings.optimization import (
+from sqlflow_edl.extensions.optimization.settings import (
     DOMAIN,
     DOMAINS,
     OPTIMIZATION,
@@ -22,6 +21,7 @@ from sqlflow_edl.analysis.settings.optimization import (
     VARIABLES,
     WITHOUT_EFFECT,
 )
+from sqlflow_edl.extensions.optimization.terms import Terms
 from sqlflow_edl.syntax.ast import Formula, Name, Statement
 
 _NAME = r"[^\W\d]\w*"

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from edl.arrays import Array
 from edl.errors import JobError
-from edl.spec.optimization import Arithmetic, Column, Number, Term, Total, Variable
+from edl.extensions.optimization.spec import Arithmetic, Column, Number, Term, Total, Variable
 
 
 @dataclass(frozen=True, slots=True)

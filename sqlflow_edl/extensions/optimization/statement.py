@@ -9,13 +9,13 @@ import msgspec
 import pyarrow as pa
 
 from edl import data
+from edl.extensions.optimization import problem, solver
+from edl.extensions.optimization.spec import Domain, Optimization
 from edl.jobs.job_folder import JobFolder
-from edl.optimization import problem, solver
 from edl.run.result_tables import store
-from edl.spec.optimization import Domain, Optimization
-from sqlflow_edl.analysis.optimization import plan
 from sqlflow_edl.analysis.programs.outline import title
 from sqlflow_edl.errors.spans import set_missing_spans, shift_spans
+from sqlflow_edl.extensions.optimization import plan
 from sqlflow_edl.reports.plan import Row
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.text import format_count, number
@@ -26,9 +26,24 @@ from sqlflow_edl.syntax.ast import Statement
 SPEC = "optimization.json"  # in the folder of a job
 
 
+def check(statement: Statement) -> None:
+    """Check the statement without the columns of its query. Raises all errors together."""
+    plan.check(statement)
+
+
+def check_columns(compiler: Compiler, statement: Statement) -> Optimization:
+    """Return the problem of a statement. Raises all its errors together."""
+    if not statement.select:
+        check(statement)
+    schema, query = compiler.describe(statement)
+    optimization = plan.plan(statement, query, schema)
+    compiler.check_target(statement, optimization.target)
+    return optimization
+
+
 def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Observer) -> Result:
     """Solve the problem over pinned rows; store its solution if the statement names a table."""
-    spec, source = compiler.optimization(statement), compiler.source
+    spec, source = check_columns(compiler, statement), compiler.source
     (job.path / SPEC).write_bytes(msgspec.json.encode(spec))
     notes = plan.optimization_notes(statement)
     report(observer, notes)
@@ -52,7 +67,7 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
 
 def rows_of_plan(compiler: Compiler, statement: Statement) -> list[Row]:
     """Return the plan: numbers of variables and constraints, from a look at the rows."""
-    spec = compiler.optimization(statement)
+    spec = check_columns(compiler, statement)
     with shift_spans(statement.select_span):
         reader = compiler.source.stream(statement.select)
         rows = reader.read_all().select(list(spec.needed_columns))

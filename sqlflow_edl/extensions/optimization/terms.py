@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from edl.errors import SemanticError, Span, did_you_mean
-from edl.spec import optimization as spec
+from edl.extensions.optimization import spec as spec
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.syntax.ast import Aggregate, Constant, Expression, Formula, Name, Operation, Star

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from edl.arrays import Array
 from edl.errors import JobError
+from edl.extensions.optimization.problem import LinearProblem, name_row
 from edl.installation import install_extras
-from edl.optimization.problem import LinearProblem, name_row
 
 _MOST_NAMED = 3  # constraints or variables in a message
 _LARGE = 1e7  # bound of variables without one, to find those that grow
