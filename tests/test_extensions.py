@@ -18,6 +18,7 @@ from sqlflow_edl.cli.main import COMMANDS
 from sqlflow_edl.extensions import lineage
 from sqlflow_edl.session import extended_statements
 from sqlflow_edl.session.session import TRACKED_BY
+from sqlflow_edl.syntax.foreign_statements import FOREIGN_STATEMENTS
 
 ROOTS = ("runtime/edl", "sqlflow_edl")
 
@@ -63,7 +64,7 @@ def test_every_extension_names_its_extras(repository: Path) -> None:
     }
     assert folders == EXTRAS.keys()
     for extras in EXTRAS.values():
-        assert all(requirements(extra) for extra in extras.split(","))
+        assert all(requirements(extra) for extra in filter(None, extras.split(",")))
 
 
 def test_nothing_else_imports_an_extension(repository: Path) -> None:
@@ -81,6 +82,7 @@ def test_what_tables_name_is_there() -> None:
         (f"sqlflow_edl.{module}", name) for module, _, name in (c.rpartition(".") for c in COMMANDS.values())
     ]
     named += [(module, "run") for module in extended_statements.MODULES.values()]
+    named += [(foreign.module, foreign.function) for foreign in FOREIGN_STATEMENTS]
     extensions = [(module, name) for module, name in named if ".extensions." in module]
     assert len(extensions) > 8
     for module, name in extensions:
@@ -130,6 +132,19 @@ def test_a_statement_of_an_absent_extension_names_it_with_its_extras(core: Path)
     ).stdout
     assert "the extension optimization is not part of this installation" in shown
     assert f"'sqlflow-edl[{EXTRAS['optimization']}]'" in shown
+
+
+def test_a_statement_of_another_system_names_the_absent_extension_that_reads_it(core: Path) -> None:
+    shown = run(
+        core,
+        "import sqlflow_edl\n"
+        "try:\n"
+        "    sqlflow_edl.parse('CREATE MODEL m OPTIONS(model_type = \"kmeans\") AS SELECT 1 AS a')\n"
+        "except Exception as e:\n"
+        "    print(e.report)\n",
+    ).stdout
+    assert "the extension bigquery_ml is not part of this installation" in shown
+    assert "pip install 'sqlflow-edl'" in shown
 
 
 def test_a_command_of_an_absent_extension_names_it_with_its_extra(core: Path) -> None:

@@ -11,9 +11,11 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from edl.errors import SQLFlowError
+from edl.installation import DISTRIBUTION
 
-# extension -> extras of the distribution with the packages that it needs
+# extension -> extras of the distribution with the packages that it needs; empty if it needs none
 EXTRAS = {
+    "bigquery_ml": "",
     "editor": "editor",
     "lakes": "delta,iceberg",
     "lineage": "lineage,mlflow",
@@ -38,9 +40,10 @@ def load(module: str, name: str) -> Any:
         extension = rest.partition(".")[0]
         if not folder or error.name not in (f"{package}.extensions", f"{package}.extensions.{extension}"):
             raise
+        extras = EXTRAS[extension]
         raise ExtensionError(
             f"the extension {extension} is not part of this installation",
-            hint=f"reinstall all of it: pip install 'sqlflow-edl[{EXTRAS[extension]}]'",
+            hint=f"reinstall all of it: pip install '{DISTRIBUTION}{extras and f'[{extras}]'}'",
         ) from None
 
 

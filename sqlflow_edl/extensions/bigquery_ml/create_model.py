@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from edl.errors import Span, SQLFlowError, StatementSyntaxError, did_you_mean, raise_all
+from sqlflow_edl.extensions.bigquery_ml.transform import column_text
 from sqlflow_edl.syntax.ast import (
     Attribute,
     Call,
@@ -22,8 +23,8 @@ from sqlflow_edl.syntax.ast import (
     Statement,
     Value,
 )
-from sqlflow_edl.syntax.bigquery_transform import column_text
 from sqlflow_edl.syntax.dialects import Dialect
+from sqlflow_edl.syntax.foreign_statements import CREATE_MODEL, GAP
 from sqlflow_edl.syntax.keywords import LazyTokens
 from sqlflow_edl.syntax.lexer import (
     Token,
@@ -34,13 +35,7 @@ from sqlflow_edl.syntax.lexer import (
     with_hash_comments,
 )
 
-_GAP = r"(?:\s|(?:--|\#)[^\n]*|/\*.*?\*/)"  # white space and comments
-_CREATES = re.compile(
-    rf"{_GAP}*CREATE{_GAP}+(?:OR{_GAP}+REPLACE{_GAP}+)?MODEL{_GAP}+(?P<absent>IF{_GAP}+NOT{_GAP}+EXISTS{_GAP}+)?"
-    rf"(?P<name>`[^`]+`|\"[^\"]+\"|[\w.\-]+?){_GAP}*(?P<word>OPTIONS|TRANSFORM){_GAP}*\(",
-    re.IGNORECASE | re.DOTALL,
-)
-_OPTIONS = re.compile(rf"{_GAP}*(?P<word>OPTIONS){_GAP}*\(", re.IGNORECASE | re.DOTALL)
+_OPTIONS = re.compile(rf"{GAP}*(?P<word>OPTIONS){GAP}*\(", re.IGNORECASE | re.DOTALL)
 # model_type -> model of ours, None for the short form
 MODELS: Mapping[str, str | None] = {
     "linear_reg": "LinearRegressor",
@@ -148,17 +143,12 @@ class _Head:
     transform: Span | None
 
 
-def creates_model(text: str) -> bool:
-    """Return True if the statement is CREATE MODEL with options."""
-    return _CREATES.match(text) is not None
-
-
-def created_model(text: str, span: Span, dialect: Dialect) -> Statement:
+def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
     """Return CREATE MODEL as a TRAIN statement, or as the short form. span: of the statement in the program's text.
 
     Raises SQLFlowError with the place for options and models that are not here.
     """
-    head = _CREATES.match(text, span.start)
+    head = CREATE_MODEL.match(text, span.start)
     if head is None:
         raise RuntimeError("the statement creates no model")
     if head["absent"]:

@@ -1,0 +1,1 @@
+"""Statements of BigQuery ML that make models, read as ours."""
