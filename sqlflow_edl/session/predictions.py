@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from edl.data import Source
 from edl.errors import SemanticError, SourceError, Span, SQLFlowError
+from edl.extension_loader import load
 from edl.spec import JobSpec
 from sqlflow_edl.analysis.inference import confidence
 from sqlflow_edl.analysis.programs.ddl import tables_read
@@ -29,6 +30,8 @@ from sqlflow_edl.syntax.predict_calls import PredictCall, predict_calls, replace
 _NAME = "edl_"  # names of MaxCompute begin with a letter
 _LENGTH = len("PREDICT(m,t)")  # of a name: no call is shorter, so that places in errors stay
 _ALL = "SELECT * FROM "
+# what answers functions of BigQuery ML in the columns of its reference
+ANSWERS = ("sqlflow_edl.extensions.bigquery_ml.answers", "answer_call")
 
 
 class Predictions:
@@ -155,18 +158,11 @@ class Predictions:
     def _rows(self, used: Statement, call: PredictCall) -> pa.RecordBatchReader:
         """Return the rows of a call; of BigQuery ML's functions in the columns of its reference."""
         if call.function:
-            from sqlflow_edl.analysis.inference import reference_columns as reference
-            from sqlflow_edl.analysis.inference.model_functions import ModelFunction, is_derived
-
-            if call.is_derived or reference.has_columns_of_its_own(call):
-                trained = self._trained(call.model)
-                if is_derived(call, trained):
-                    function = ModelFunction(
-                        call, used, trained, self._source, self._predicted, self._centres
-                    )
-                    return function.rows().to_reader()
-                rows, computed = self._predicted(reference.request_settings(call, used, trained))
-                return reference.as_in_reference(call, trained, rows, computed).to_reader()
+            answer: pa.Table | None = load(*ANSWERS)(
+                call, used, self._source, self._predicted, self._trained, self._centres
+            )
+            if answer is not None:
+                return answer.to_reader()
         result = self._predict(used)
         return result.reader or result.to_arrow().to_reader()
 

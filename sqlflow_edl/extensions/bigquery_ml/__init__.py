@@ -1,1 +1,1 @@
-"""Statements of BigQuery ML that make models, read as ours."""
+"""BigQuery ML: its statements as ours, and the rows of its functions."""

@@ -721,7 +721,7 @@ $ sqlflow run --source duckdb:///d.duckdb -e "SELECT x FROM t TO PREDICT p USING
 $ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)"
 $ «EDL_UNREACHABLE_SECS=zz» sqlflow run --source duckdb:///d.duckdb --workers 2 -e "SELECT x, y FROM t TO TRAIN LinearRegressor WITH train.epochs = 1 LABEL y INTO m"
 
--- site: sqlflow_edl.analysis.inference.model_functions ModelFunction.training_query
+-- site: sqlflow_edl.extensions.bigquery_ml.functions ModelFunction.training_query
 -- hint: write ML.PREDICT(MODEL my_model, (SELECT …))
 -- take: write (ML.PREDICT\(MODEL )my_model, \(SELECT …\)
 -- as: \1m, (SELECT * FROM t))

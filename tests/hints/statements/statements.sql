@@ -365,26 +365,26 @@ SELECT x, y FROM t TO EXPLAIN of_numbers «USING zzq»;
 -- as: SELECT x, w FROM t TO PREDICT grouped USING groups; SELECT avg(x), avg(w) FROM grouped \1
 «SELECT x, w FROM t TO EXPLAIN groups»;
 
--- site: sqlflow_edl.analysis.inference.model_functions ModelFunction.refuse
+-- site: sqlflow_edl.extensions.bigquery_ml.functions ModelFunction.refuse
 -- hint: write {}
 -- take: write (0.1 AS contamination)
 -- first: SELECT x, w FROM t TO TRAIN IsolationForest INTO unusual;
 SELECT * FROM ML.DETECT_ANOMALIES(MODEL unusual, STRUCT(«0.9 AS anomaly_prob_threshold»), (SELECT x, w FROM t));
 
--- site: sqlflow_edl.analysis.inference.model_functions _explanation
+-- site: sqlflow_edl.extensions.bigquery_ml.functions _explanation
 -- hint: write FALSE, or leave it out: that of the predicted class
 -- take: write (FALSE), or
 -- first: SELECT x, is_new FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL is_new INTO of_flags;
 SELECT * FROM ML.GLOBAL_EXPLAIN(MODEL of_flags, STRUCT(«TRUE» AS class_level_explain));
 
--- site: sqlflow_edl.analysis.inference.model_functions _forecasts
+-- site: sqlflow_edl.extensions.bigquery_ml.functions _forecasts
 -- hint: train an ARIMA_PLUS or Forecast, or write ML.PREDICT(MODEL my_model, (SELECT …))
 -- take: or write (ML\.PREDICT\(MODEL) my_model, \(SELECT …\)\)
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 -- as: \1 of_numbers, (SELECT x FROM t))
 SELECT * FROM «ML.FORECAST(MODEL of_numbers)»;
 
--- site: sqlflow_edl.analysis.inference.model_functions _no_quantiles
+-- site: sqlflow_edl.extensions.bigquery_ml.functions _no_quantiles
 -- hint: train it WITH forecast.quantiles = [0.1, 0.9]
 -- take: train it (WITH forecast.quantiles = \[0.1, 0.9\])
 -- run

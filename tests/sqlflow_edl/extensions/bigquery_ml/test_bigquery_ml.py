@@ -12,8 +12,8 @@ import pytest
 
 import sqlflow_edl
 from edl.errors import SemanticError, StatementSyntaxError
-from sqlflow_edl.analysis.inference.model_functions import ModelFunction
-from sqlflow_edl.analysis.inference.reference_columns import as_in_reference
+from sqlflow_edl.extensions.bigquery_ml.functions import ModelFunction
+from sqlflow_edl.extensions.bigquery_ml.reference_columns import as_in_reference
 from sqlflow_edl.session.predictions import with_texts
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax import parse

@@ -28,6 +28,8 @@ from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.predict_calls import PredictCall
 
 Floats = npt.NDArray[np.float64]
+Predict = Callable[[Statement], tuple[pa.Table, tuple[str, ...]]]
+CentresOf = Callable[[Name], Floats | None]
 
 _HORIZON, _LEVEL = 3, 0.95  # defaults of BigQuery ML
 _ERROR_FUNCTION = np.frompyfunc(math.erf, 1, 1)  # which numpy lacks
@@ -45,8 +47,8 @@ class ModelFunction:
     statement: Statement
     trained: JobSpec
     source: Source
-    predict: Callable[[Statement], tuple[pa.Table, tuple[str, ...]]]
-    centres: Callable[[Name], Floats | None]
+    predict: Predict
+    centres: CentresOf
 
     def rows(self) -> pa.Table:
         """Return the rows. Raises SemanticError, with its place, if the model or a setting does not suit."""

@@ -20,7 +20,7 @@ from edl.errors import SemanticError
 from edl.metrics.names import Kind, kind_of
 from edl.spec import TREES, JobSpec, Label
 from edl.spec.extra_outputs import DISTANCES, extra_outputs
-from sqlflow_edl.analysis.inference.model_functions import with_columns
+from sqlflow_edl.extensions.bigquery_ml.functions import with_columns
 from sqlflow_edl.syntax.ast import Attribute, Constant, ListValue, Statement, Value
 from sqlflow_edl.syntax.predict_calls import PredictCall
 

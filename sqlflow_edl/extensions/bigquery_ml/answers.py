@@ -1,0 +1,35 @@
+"""Answers to calls of functions of BigQuery ML, such as ML.PREDICT, in the columns of its reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from edl.data import Source
+from edl.spec import JobSpec
+from sqlflow_edl.extensions.bigquery_ml import reference_columns as reference
+from sqlflow_edl.extensions.bigquery_ml.functions import CentresOf, ModelFunction, Predict, is_derived
+from sqlflow_edl.syntax.ast import Name, Statement
+from sqlflow_edl.syntax.predict_calls import PredictCall
+
+
+def answer_call(
+    call: PredictCall,
+    statement: Statement,
+    source: Source,
+    predict: Predict,
+    trained: Callable[[Name], JobSpec],
+    centres: CentresOf,
+) -> pa.Table | None:
+    """Return the rows of a call, or None if our own statement has them in the columns of the reference.
+
+    statement: ours for the call. trained: returns the JobSpec of a model. The others are those of `ModelFunction`.
+    """
+    if not (call.is_derived or reference.has_columns_of_its_own(call)):
+        return None
+    spec = trained(call.model)
+    if is_derived(call, spec):
+        return ModelFunction(call, statement, spec, source, predict, centres).rows()
+    rows, computed = predict(reference.request_settings(call, statement, spec))
+    return reference.as_in_reference(call, spec, rows, computed)
