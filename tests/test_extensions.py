@@ -15,6 +15,7 @@ from edl.data.url import SOURCES
 from edl.extension_loader import EXTRAS, load
 from edl.installation import requirements
 from sqlflow_edl.cli.main import COMMANDS
+from sqlflow_edl.cli.models.export import AS_SQL
 from sqlflow_edl.extensions import lineage
 from sqlflow_edl.session import extended_statements
 from sqlflow_edl.session.predictions import ANSWERS
@@ -83,7 +84,7 @@ def test_what_tables_name_is_there() -> None:
         (f"sqlflow_edl.{module}", name) for module, _, name in (c.rpartition(".") for c in COMMANDS.values())
     ]
     named += [(module, "run") for module in extended_statements.MODULES.values()]
-    named += [ANSWERS]
+    named += [ANSWERS, AS_SQL]
     named += [(foreign.module, foreign.function) for foreign in FOREIGN_STATEMENTS]
     extensions = [(module, name) for module, name in named if ".extensions." in module]
     assert len(extensions) > 8

@@ -19,6 +19,7 @@ EXTRAS = {
     "editor": "editor",
     "lakes": "delta,iceberg",
     "lineage": "lineage,mlflow",
+    "model_sql": "",
     "optimization": "optimize",
     "warehouses": "bigquery,clickhouse,hive,snowflake,trino",
 }

@@ -32,7 +32,7 @@ from edl.program import read_spec
 from edl.run import job_runner
 from edl.spec import label_offset
 from sqlflow_edl.codegen import generate
-from sqlflow_edl.model_sql import QueryOptions, model_query
+from sqlflow_edl.extensions.model_sql import QueryOptions, model_query
 from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE, write_stream
 from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.session.session import Session

@@ -27,9 +27,9 @@ from edl.spec import (
     source_columns,
 )
 from edl.spec.computed import DEEPEST, depth, is_portable
-from sqlflow_edl.model_sql.computed import write_operator
-from sqlflow_edl.model_sql.dialects import TARGETS, Target
-from sqlflow_edl.model_sql.expressions import (
+from sqlflow_edl.extensions.model_sql.computed import write_operator
+from sqlflow_edl.extensions.model_sql.dialects import TARGETS, Target
+from sqlflow_edl.extensions.model_sql.expressions import (
     Expression,
     case,
     double,
@@ -42,7 +42,7 @@ from sqlflow_edl.model_sql.expressions import (
     user_column,
     whole,
 )
-from sqlflow_edl.model_sql.stages import Stages
+from sqlflow_edl.extensions.model_sql.stages import Stages
 
 _FIRST = {"month": 1, "day": 1, "weekday": 1, "hour": 0, "minute": 0}  # form of a part -> its value of id 0
 _OF_JSON = "is computed in Python, and written in no SQL"

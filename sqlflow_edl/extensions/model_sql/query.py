@@ -19,14 +19,14 @@ from edl.models.archive import Archive
 from edl.spec import ENSEMBLE, TREES, JobSpec
 from sqlflow_edl.analysis.inference.prediction import prediction_in_memory
 from sqlflow_edl.codegen.trees import objective
-from sqlflow_edl.model_sql.columns import Columns
-from sqlflow_edl.model_sql.dialects import Target, target_named
-from sqlflow_edl.model_sql.expressions import Expression, numbered_name, user_column
-from sqlflow_edl.model_sql.features import FeatureColumns
-from sqlflow_edl.model_sql.forests import tree_outputs
-from sqlflow_edl.model_sql.networks import Outputs, network_outputs
-from sqlflow_edl.model_sql.scores import Scores
-from sqlflow_edl.model_sql.stages import Chain, Stages
+from sqlflow_edl.extensions.model_sql.columns import Columns
+from sqlflow_edl.extensions.model_sql.dialects import Target, target_named
+from sqlflow_edl.extensions.model_sql.expressions import Expression, numbered_name, user_column
+from sqlflow_edl.extensions.model_sql.features import FeatureColumns
+from sqlflow_edl.extensions.model_sql.forests import tree_outputs
+from sqlflow_edl.extensions.model_sql.networks import Outputs, network_outputs
+from sqlflow_edl.extensions.model_sql.scores import Scores
+from sqlflow_edl.extensions.model_sql.stages import Chain, Stages
 
 BOOSTER = "booster"  # of the weights of trees
 Export = Callable[[], Forest]

@@ -12,11 +12,11 @@ from sqlglot import exp
 from edl.errors import SemanticError
 from edl.frameworks.trees.forest import Forest, Nodes
 from edl.spec import Feature, category_of, is_category, source_columns, sources
-from sqlflow_edl.model_sql.columns import Columns, unsupported_column_error
-from sqlflow_edl.model_sql.dialects import Target
-from sqlflow_edl.model_sql.expressions import Expression, case, is_null, number, sum_terms, whole
-from sqlflow_edl.model_sql.networks import Outputs
-from sqlflow_edl.model_sql.stages import Stages
+from sqlflow_edl.extensions.model_sql.columns import Columns, unsupported_column_error
+from sqlflow_edl.extensions.model_sql.dialects import Target
+from sqlflow_edl.extensions.model_sql.expressions import Expression, case, is_null, number, sum_terms, whole
+from sqlflow_edl.extensions.model_sql.networks import Outputs
+from sqlflow_edl.extensions.model_sql.stages import Stages
 
 MOST_NODES = 40_000
 _ENDLESS = 1e308  # thresholds of the libraries that only tell missing values from others

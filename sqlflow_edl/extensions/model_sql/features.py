@@ -31,9 +31,9 @@ from edl.spec import (
     num_ids,
     source_columns,
 )
-from sqlflow_edl.model_sql.columns import Columns, unsupported_column_error
-from sqlflow_edl.model_sql.dialects import Target
-from sqlflow_edl.model_sql.expressions import (
+from sqlflow_edl.extensions.model_sql.columns import Columns, unsupported_column_error
+from sqlflow_edl.extensions.model_sql.dialects import Target
+from sqlflow_edl.extensions.model_sql.expressions import (
     Expression,
     add,
     case,
@@ -48,7 +48,7 @@ from sqlflow_edl.model_sql.expressions import (
     times,
     whole,
 )
-from sqlflow_edl.model_sql.stages import Stages
+from sqlflow_edl.extensions.model_sql.stages import Stages
 
 _LARGEST = 1e30  # of a feature, as in edl.features.transform
 # x times it, less the difference to x, is x rounded to float32's 24 bits (Veltkamp, 1968)

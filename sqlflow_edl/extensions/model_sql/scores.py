@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from edl.frameworks.trees.objectives import Link
 from edl.spec import JobSpec, Label, label_offset
-from sqlflow_edl.model_sql.dialects import Target
-from sqlflow_edl.model_sql.expressions import (
+from sqlflow_edl.extensions.model_sql.dialects import Target
+from sqlflow_edl.extensions.model_sql.expressions import (
     Expression,
     add,
     case,
@@ -25,8 +25,8 @@ from sqlflow_edl.model_sql.expressions import (
     sum_terms,
     whole,
 )
-from sqlflow_edl.model_sql.networks import Outputs, sigmoid
-from sqlflow_edl.model_sql.stages import Stages
+from sqlflow_edl.extensions.model_sql.networks import Outputs, sigmoid
+from sqlflow_edl.extensions.model_sql.stages import Stages
 
 _SMALLEST = 2.2250738585072014e-308  # probability in place of 0, before its logarithm
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sqlflow_edl.model_sql.dialects import Target
+from sqlflow_edl.extensions.model_sql.dialects import Target
 
 Expression = exp.Expression
 

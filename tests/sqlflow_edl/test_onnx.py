@@ -15,9 +15,9 @@ from edl import spec
 from edl.frameworks.networks.onnx import NetworkFile, reason_against
 from edl.frameworks.onnx.ensemble import EnsembleFile
 from edl.models.archive import Archive
-from sqlflow_edl.model_sql import QueryOptions, model_query
+from sqlflow_edl.extensions.model_sql import QueryOptions, model_query
 from sqlflow_edl.serving.model import load_model
-from tests.sqlflow_edl.model_sql.test_text import CITY, archive, no_forest
+from tests.sqlflow_edl.extensions.model_sql.test_text import CITY, archive, no_forest
 from tests.trained import Models, fed, rows
 
 onnxruntime = pytest.importorskip("onnxruntime")

@@ -4,7 +4,7 @@ A query is a chain of common table expressions: the columns of the table, number
 scores, and the columns of PREDICT. All arithmetic is in double precision.
 """
 
-from sqlflow_edl.model_sql.dialects import TARGETS
-from sqlflow_edl.model_sql.query import QueryOptions, model_query
+from sqlflow_edl.extensions.model_sql.dialects import TARGETS
+from sqlflow_edl.extensions.model_sql.query import QueryOptions, model_query
 
 __all__ = ["TARGETS", "QueryOptions", "model_query"]

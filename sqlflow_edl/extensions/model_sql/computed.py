@@ -11,8 +11,8 @@ from functools import partial
 
 from sqlglot import exp
 
-from sqlflow_edl.model_sql.dialects import Target
-from sqlflow_edl.model_sql.expressions import (
+from sqlflow_edl.extensions.model_sql.dialects import Target
+from sqlflow_edl.extensions.model_sql.expressions import (
     Expression,
     case,
     divide,

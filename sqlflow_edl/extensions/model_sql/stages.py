@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from edl.data.names import free_name
 from edl.errors import SemanticError
-from sqlflow_edl.model_sql.dialects import Target
-from sqlflow_edl.model_sql.expressions import Expression, own_column
+from sqlflow_edl.extensions.model_sql.dialects import Target
+from sqlflow_edl.extensions.model_sql.expressions import Expression, own_column
 
 _ALL_ROWS = 18_446_744_073_709_551_615  # MySQL's word for no limit
 

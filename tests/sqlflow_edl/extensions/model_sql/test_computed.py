@@ -16,10 +16,10 @@ from edl.frameworks.onnx.columns import finite_number
 from edl.frameworks.onnx.graph import Graph, Results, of_columns
 from edl.spec import Computed, Source
 from edl.spec.computed import OPERATORS
-from sqlflow_edl.model_sql.columns import Columns
-from sqlflow_edl.model_sql.dialects import target_named
-from sqlflow_edl.model_sql.query import format_query
-from sqlflow_edl.model_sql.stages import Stages
+from sqlflow_edl.extensions.model_sql.columns import Columns
+from sqlflow_edl.extensions.model_sql.dialects import target_named
+from sqlflow_edl.extensions.model_sql.query import format_query
+from sqlflow_edl.extensions.model_sql.stages import Stages
 
 NUMBERS = [None, 0.0, -0.0, 1.0, -1.0, 2.5, -700.5, 709.0, 1e-300, 1e300, -1e300, float("inf"), float("nan")]
 ROWS = pa.record_batch(

@@ -16,7 +16,7 @@ from edl import spec
 from edl.errors import SemanticError
 from edl.frameworks.trees.forest import Forest, Nodes
 from edl.models.archive import Archive, read_archive
-from sqlflow_edl.model_sql import TARGETS, QueryOptions, model_query
+from sqlflow_edl.extensions.model_sql import TARGETS, QueryOptions, model_query
 from tests.edl.models.conftest import SPEC, write
 
 CITY = spec.Vocabulary("ci ty", ("O'slo", "b\\"))
@@ -199,7 +199,7 @@ def test_what_is_wanted_is_checked(wanted: QueryOptions, words: str, tmp_path: P
 
 @pytest.mark.parametrize("threshold", [0.1, 1.0, -3.7, 1e-30, 12_345.678])
 def test_thresholds_of_float32_equal_the_doubles_thresholds(threshold: float) -> None:
-    from sqlflow_edl.model_sql.forests import _bound
+    from sqlflow_edl.extensions.model_sql.forests import _bound
 
     single = np.float32(threshold)
     near = float(single) + np.spacing(single) * np.linspace(-2, 2, 4001)

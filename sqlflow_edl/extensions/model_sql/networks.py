@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from edl.errors import SemanticError
 from edl.frameworks.networks.network import Floats, Layer, Network
-from sqlflow_edl.model_sql.dialects import Target
-from sqlflow_edl.model_sql.expressions import (
+from sqlflow_edl.extensions.model_sql.dialects import Target
+from sqlflow_edl.extensions.model_sql.expressions import (
     Expression,
     add,
     case,
@@ -26,8 +26,8 @@ from sqlflow_edl.model_sql.expressions import (
     sum_terms,
     times,
 )
-from sqlflow_edl.model_sql.features import FeatureColumns, Id, Item, Value, looked_up
-from sqlflow_edl.model_sql.stages import Stages
+from sqlflow_edl.extensions.model_sql.features import FeatureColumns, Id, Item, Value, looked_up
+from sqlflow_edl.extensions.model_sql.stages import Stages
 
 MOST_PRODUCTS = 20_000
 Outputs = list[list[exp.Column]]  # by member and output

@@ -8,7 +8,7 @@ import pytest
 from sqlglot import exp
 
 from edl.features.hashing import combine, hash_texts
-from sqlflow_edl.model_sql.dialects import target_named
+from sqlflow_edl.extensions.model_sql.dialects import target_named
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill
 
