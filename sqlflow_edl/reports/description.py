@@ -11,6 +11,7 @@ from edl.models.registry.records import ModelVersion
 from edl.spec import ENSEMBLE, NO_FRAMEWORK, TREES, Component, JobSpec, each_label
 from sqlflow_edl.reports import curve
 from sqlflow_edl.reports import text as words
+from sqlflow_edl.reports.folds import describe_folds
 from sqlflow_edl.reports.importances import importances, shares
 from sqlflow_edl.reports.intervals import measured_rows
 from sqlflow_edl.reports.near_perfect import archived_doubt
@@ -125,6 +126,8 @@ def _metrics(archive: Archive) -> Rows:
         which = f", {words.split(spec.split)}" if kind == "validation" and spec.split else ""
         which += f", {words.backtest(spec.forecast)}" if spec.forecast else ""
         yield "rows", f"{count:,}{which}"
+    if archive.fold_values is not None:
+        yield "folds", describe_folds(spec, archive.fold_values)
     if spec.validation:
         yield "query", spec.validation.select
     for name in dict.fromkeys(("loss", *spec.metrics, *values)):
@@ -173,7 +176,7 @@ def _training(archive: Archive) -> Rows:
     if spec.members:
         yield "seed", f"{training.seed}"
         rows, folds = spec.rows, f" in each of {spec.folds} folds" if spec.folds > 1 else ""
-        chose = f"{rows.validation * spec.folds:,} that chose the members"
+        chose = f"{spec.validation_rows:,} that chose the members"
         yield "rows", f"{rows.training:,}{folds}, and {chose}{refit}"
         return
     yield "optimizer", component(spec.optimizer)

@@ -1,7 +1,8 @@
 """Intervals of metrics: how much a figure of few rows may differ from the figure of all rows there could be.
 
 All have 95 % confidence and take the rows as independent and equally weighted: Wilson's for an accuracy, Hanley and
-McNeil's (1982) for an AUC, and the normal approximation for means of errors.
+McNeil's (1982) for an AUC, and the normal approximation for means of errors. The interval of the mean over folds is
+the corrected t interval of Nadeau and Bengio (2003), because the trainings share rows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,11 @@ from collections.abc import Sequence
 from edl.models.archive import Archive
 from edl.spec import Residuals
 
+# Student's t with 95 % confidence, by degrees of freedom from 1
+STUDENT = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093,
+)  # fmt: skip
 NORMAL = 1.96  # standard deviations around a mean with 95 % confidence
 
 Interval = tuple[float, float]
@@ -20,11 +26,11 @@ Interval = tuple[float, float]
 def measured_rows(archive: Archive) -> tuple[str, int]:
     """Return the kind and the number of the rows that the metrics were measured on: test, validation or training."""
     spec, rows = archive.spec, archive.spec.rows
-    test = rows.total - rows.training - rows.validation
+    test = rows.test
     if archive.trials and test:  # rows that chose nothing
         return "test", test
     if rows.validation:
-        return "validation", rows.validation * spec.folds
+        return "validation", spec.validation_rows
     return "training", rows.training
 
 
@@ -43,6 +49,18 @@ def intervals(archive: Archive) -> dict[str, Interval]:
     if archive.residuals is not None:
         by_metric |= _of_errors(archive.residuals, archive.metrics)
     return {name: ends for name, ends in by_metric.items() if all(map(math.isfinite, ends))}
+
+
+def mean_of_folds(values: Sequence[float], ratio: float) -> Interval:
+    """Return the interval of the mean of a metric over folds. ratio: of the validation to the training rows of a fold.
+
+    There must be from 2 to 20 values.
+    """
+    count = len(values)
+    mean = math.fsum(values) / count
+    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
+    half = STUDENT[count - 2] * math.sqrt(variance * (1 / count + ratio))
+    return mean - half, mean + half
 
 
 def wilson(share: float, count: int) -> Interval:

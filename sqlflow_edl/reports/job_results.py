@@ -16,6 +16,7 @@ from edl.models.fitting import Fitting
 from edl.spec import NO_FRAMEWORK, TREES, JobSpec, Output
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.reports import text
+from sqlflow_edl.reports.folds import describe_folds
 from sqlflow_edl.reports.importances import unit
 from sqlflow_edl.reports.intervals import wilson
 from sqlflow_edl.reports.near_perfect import doubt
@@ -94,7 +95,7 @@ def trained_on(trained: JobSpec, model: str, trials: int = 0, stopped: str = "")
 def _chosen_on(trained: JobSpec, what: str = "chosen") -> str:
     """Describe the rows that chose the models of a search."""
     if trained.folds > 1:
-        return f"{what} on {format_count(trained.rows.validation * trained.folds)}"
+        return f"{what} on {format_count(trained.validation_rows)}"
     return f"{what} on {_validation_rows(trained)}"
 
 
@@ -129,9 +130,9 @@ def measured_rows(trained: JobSpec, outcome: Outcome) -> tuple[str, int]:
     """Return the kind and the number of the rows that the metrics were measured on: test, validation or training."""
     rows = trained.rows
     if outcome.measured_on == "test":
-        return "test", rows.total - rows.training - rows.validation
+        return "test", rows.test
     if rows.validation:
-        return "validation", rows.validation * trained.folds
+        return "validation", trained.validation_rows
     return "training", rows.training
 
 
@@ -146,6 +147,8 @@ def measured_on(trained: JobSpec, outcome: Outcome) -> str:
         measured = f"{format_count(count)} of the backtest"
     else:
         measured = format_count(count, "validation row")
+    if outcome.fold_values and kind == "validation":
+        measured += f" in {describe_folds(trained, outcome.fold_values)}"
     accuracy = outcome.figures.get("accuracy")
     if accuracy is None or trained.weights is not None or count >= FEW_ROWS:
         return measured

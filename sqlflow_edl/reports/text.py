@@ -225,6 +225,10 @@ def settings(training: spec.Training) -> Iterator[tuple[str, str]]:
 def split(spec_split: spec.Split) -> str:
     """Describe which rows are validation rows: `the latest by day, from 2024-03-01`."""
     match spec_split.by:
+        case "time" if spec_split.folds:
+            since = f", the last one from {spec_split.since}" if spec_split.since else ""
+            gap = f", {number(spec_split.folds.gap)} after the training rows" if spec_split.folds.gap else ""
+            return f"folds one after another by {text(spec_split.column)}{since}{gap}"
         case "time":
             return f"the latest by {text(spec_split.column)}" + (
                 f", from {spec_split.since}" if spec_split.since else ""

@@ -136,7 +136,7 @@ class Activation:
     def _first_row(self) -> int:
         """Return the first of the last rows, those that measure the new version."""
         rows = self.fitted.rows
-        test = rows.total - rows.training - rows.validation
+        test = rows.test
         if test:
             return rows.total - test
         if self.fitted.folds > 1 or not rows.validation:

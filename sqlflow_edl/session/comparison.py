@@ -271,9 +271,9 @@ def trained_rows(model: Archive, total: int) -> int:
     trained = model.spec
     if any(trial.weight and trial.refit for trial in model.trials):
         return total
-    folds = (
-        trained.rows.validation if trained.folds > 1 else 0
-    )  # each is trained on by the models of other folds
+    if blocks := trained.rows.blocks:  # each is trained on by the models of other folds
+        return min(blocks.rows if not blocks.is_forward else trained.rows.training, total)
+    folds = trained.rows.validation if trained.folds > 1 else 0  # of an earlier version
     return min(trained.rows.training + folds, total)
 
 

@@ -39,6 +39,7 @@ from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.rows import increments, splits, validation
 from sqlflow_edl.analysis.rows.row_filter import RowFilter
 from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
+from sqlflow_edl.analysis.search.split import estimate_blocks
 from sqlflow_edl.analysis.statistics.encoding_statistics import with_statistics
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect, distinct_values
 from sqlflow_edl.analysis.train import TrainingPlan
@@ -180,6 +181,7 @@ class _PinnedRows(_TrainingRows):
     def divide(self) -> None:
         reader, plan = self.reader, self.plan
         rows = _rows(plan, reader.rows, self.held_out, self.checks, self._pinned.digest)
+        rows = msgspec.structs.replace(rows, blocks=self._pinned.blocks)
         if rows.validation and not plan.held_out.query:
             self.checks.hold_out(reader.read(rows.training, reader.rows, plan.columns))
         self._rows = rows
@@ -235,7 +237,11 @@ class _LookedRows(_TrainingRows):
             held_out = splits.expected_counts(plan.splitting, label, statistics.get(plan.splitting.mark))
         if plan.splitting.mark:
             splits.check_found(plan.splitting, label.rows, held_out)
-        return _rows(plan, label.rows, held_out, checks), classes
+        blocks = estimate_blocks(plan.splitting.split, label.rows)
+        if blocks is None:
+            return _rows(plan, label.rows, held_out, checks), classes
+        rows = _rows(plan, label.rows, blocks.sizes[0] + label.rows - blocks.rows, checks)
+        return msgspec.structs.replace(rows, blocks=blocks), classes
 
 
 def _fit_plan(

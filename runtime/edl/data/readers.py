@@ -1,8 +1,8 @@
-"""Readers made of other rows: of one record batch, rotated, without some rows, or two sets read as one."""
+"""Readers made of other rows: of one record batch, of parts of other rows, or of two sets as one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -24,45 +24,29 @@ class BatchReader:
         yield some.slice(start, end - start)
 
 
-class RotatedReader:
-    """Reader that yields row (p + `rotation`) mod `size` of another one as row p < `size`; later rows stay in place."""
+class PartsReader:
+    """Reader of ranges of another one's rows, `parts`, one after another."""
 
-    def __init__(self, reader: Reader, rotation: int, size: int) -> None:
+    def __init__(self, reader: Reader, parts: Iterable[tuple[int, int]]) -> None:
         self._reader = reader
-        self._size = size
-        self._first = size - rotation  # rows before the end of the rotated ones
-        self._rotation = rotation
-        self.rows: int = reader.rows
+        self._parts = [(start, end) for start, end in parts if start < end]
+        self.rows: int = sum(end - start for start, end in self._parts)
         self.schema: pa.Schema = reader.schema
+
+    @classmethod
+    def skip(cls, reader: Reader, start: int, count: int) -> PartsReader:
+        """Return a reader of the rows without the `count` rows from `start`."""
+        return cls(reader, [(0, start), (start + count, reader.rows)])
 
     def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Read rows [start, end) in order."""
-        for first, last, shift in (
-            (0, self._first, self._rotation),
-            (self._first, self._size, -self._first),
-            (self._size, self.rows, 0),
-        ):
-            here, until = max(start, first), min(end, last)
-            if here < until:
-                yield from self._reader.read(here + shift, until + shift, columns)
-
-
-class ShortReader:
-    """Reader of another one's rows without the `count` rows from `start`."""
-
-    def __init__(self, reader: Reader, start: int, count: int) -> None:
-        self._reader = reader
-        self._start = start
-        self._count = count
-        self.rows: int = reader.rows - count
-        self.schema: pa.Schema = reader.schema
-
-    def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Read rows [start, end) in order."""
-        if start < min(end, self._start):
-            yield from self._reader.read(start, min(end, self._start), columns)
-        if max(start, self._start) < end:
-            yield from self._reader.read(max(start, self._start) + self._count, end + self._count, columns)
+        first = 0
+        for begin, until in self._parts:
+            shift = begin - first
+            here, last = max(start, first), min(end, first + until - begin)
+            if here < last:
+                yield from self._reader.read(here + shift, last + shift, columns)
+            first += until - begin
 
 
 class JoinedReader:

@@ -17,7 +17,7 @@ import msgspec
 
 from edl import reachability
 from edl.errors import SourceError, Span, UnfitValueError
-from edl.spec import Field, Split
+from edl.spec import Field, Split, ValidationBlocks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,8 +64,9 @@ class Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `file` holds the rows, relative to the folder in which they are pinned; it is empty if they are in `table`, the
     place in the source from which every process then reads them itself. `digest` covers the schema and all values in
-    order; equal digests mean equal rows. `validation` is the number of validation rows, which are the last; None if
-    the rows were pinned without a split. `unfit` names the columns with a value that has no place in the column's type,
+    order; equal digests mean equal rows. `validation` is the number of rows that are not trained on, the last ones;
+    None if the rows were pinned without a split. `blocks` are those of a split with folds; then `validation` counts the
+    first block and the test rows. `unfit` names the columns with a value that has no place in the column's type,
     each with the message and the hint of the error that reading it raises.
     """
 
@@ -79,6 +80,7 @@ class Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shuffled: bool
     table: PinnedTable | None = None
     validation: int | None = None
+    blocks: ValidationBlocks | msgspec.UnsetType = msgspec.UNSET
     unfit: dict[str, tuple[str, str]] | msgspec.UnsetType = msgspec.UNSET
 
     def check_fits(self, columns: Iterable[str] | None = None) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from edl.errors import SemanticError, SpecError
 from edl.features.arrays import Floats, Ints
-from edl.features.folds import FOLD, Folds
+from edl.features.folds import FOLD, keep_folds
 from edl.features.kinds import (
     RowsOfBatch,
     check,
@@ -103,7 +103,7 @@ class Encoder:
 
     def __init__(self, feature: Encoding) -> None:
         self._feature = feature
-        self._of: dict[int | None, Floats] = {}
+        self._tables: dict[int, Floats] = {}
 
     def values(self, ids: Ints, batch: pa.RecordBatch) -> Floats:
         """Return the values of rows with these ids, (n, width)."""
@@ -114,27 +114,26 @@ class Encoder:
                 hint="run the statement with sqlflow run; a program that is only compiled lacks them",
             )
         if not feature.needs_label or FOLD not in batch.schema.names:
-            return self._table(None)[ids]
-        codes = np.asarray(batch.column(FOLD))
+            return self._table(0)[ids]
+        of_rows = np.asarray(batch.column(FOLD))
         values = np.empty((len(ids), feature.width))
-        for code in np.unique(codes).tolist():  # as many as there are folds
-            rows = codes == code
-            values[rows] = self._table(code)[ids[rows]]
+        for left_out in np.unique(of_rows).tolist():  # as many as there are folds
+            rows = of_rows == left_out
+            values[rows] = self._table(left_out)[ids[rows]]
         return values
 
-    def _table(self, code: int | None) -> Floats:
-        """Return the values of each id, (ids, width). code: of the folds that are left out, none of None."""
-        if code not in self._of:
-            self._of[code] = TABLES[type(self._feature)](self._feature, code)
-        return self._of[code]
+    def _table(self, left_out: int) -> Floats:
+        """Return the values of each id, (ids, width). left_out: the folds without which they are, as bits."""
+        if left_out not in self._tables:
+            self._tables[left_out] = TABLES[type(self._feature)](self._feature, left_out)
+        return self._tables[left_out]
 
 
-def _means(feature: TargetMean, code: int | None) -> Floats:
-    folds = Folds(feature.folds, feature.rows, feature.blocks)
-    means, _, _ = _smooth_means(feature, folds.statistics_mask(feature.folds if code is None else code))
+def _means(feature: TargetMean, left_out: int) -> Floats:
+    means, _, _ = _smooth_means(feature, keep_folds(feature.folds, left_out))
     if not feature.scaled:
         return means.T
-    of_all, rows, prior = _smooth_means(feature, folds.statistics_mask(feature.folds))
+    of_all, rows, prior = _smooth_means(feature, keep_folds(feature.folds, 0))
     return _scale_values(means, prior, of_all, rows)
 
 
@@ -155,7 +154,7 @@ def _smooth_means(feature: TargetMean, kept: npt.NDArray[np.bool_]) -> tuple[Flo
     return means, counts, prior
 
 
-def _log_counts(feature: LogCount, code: int | None) -> Floats:
+def _log_counts(feature: LogCount, left_out: int) -> Floats:
     counts, size = np.asarray(feature.counts), feature.category.size
     values: Any = np.log1p(counts)[None]
     if not feature.nulls:
@@ -185,4 +184,4 @@ def _encoding(feature: Encoding, rows: RowsOfBatch) -> Floats:
     return values
 
 
-TABLES: Mapping[type, Callable[[Any, int | None], Floats]] = {TargetMean: _means, LogCount: _log_counts}
+TABLES: Mapping[type, Callable[[Any, int], Floats]] = {TargetMean: _means, LogCount: _log_counts}

@@ -9,7 +9,7 @@ import msgspec
 from edl.errors import ClusterError, JobError
 from edl.jobs.events import EpochEnd, Figures
 from edl.jobs.trials import Trial
-from edl.spec import Importances, Uncertainty
+from edl.spec import FoldValues, Importances, Uncertainty
 from edl.spec.job import Kind
 
 TIME_LIMIT = "the time limit"  # beginning of the reason why a training ended
@@ -85,6 +85,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     trials: tuple[Trial, ...] = ()  # of a search
     uncertainty: Uncertainty | None = None  # of the validation rows, until the archive of the model has them
     importances: Importances | msgspec.UnsetType = msgspec.UNSET  # of the columns, at the end of a search
+    fold_values: FoldValues | msgspec.UnsetType = msgspec.UNSET  # of a search in folds
     lost_updates: int = 0  # updates that parameter servers had applied and lost, and their rows
     lost_rows: int = 0
     rows_per_second: float = 0.0  # of a trial's predictions

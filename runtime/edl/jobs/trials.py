@@ -21,10 +21,10 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     search's metric of the validation rows and `figures` are all metrics; None and empty after an `error`. `weight` is
     the share of the model in the ensemble, 0 if it is not in it. `epochs` is the length of its training up to the
     weights that it kept, the mean of its folds; `epoch_seconds` is the duration of one. `ending` tells why the training
-    ended early. With `refit` epochs the model in the ensemble was trained once more, on all rows; 0 if the search ended
-    before that. `screened` is the metric after a training on some of the rows, which chose the candidates that were
-    trained on all. `rows_per_second` is the rate at which the model predicted rows that it did not learn from; 0 if
-    that is not known.
+    ended early. `fold_values` are the metric of the search on the rows of each fold, if there are several. With `refit`
+    epochs the model in the ensemble was trained once more, on all rows; 0 if the search ended before that. `screened`
+    is the metric after a training on some of the rows, which chose the candidates that were trained on all.
+    `rows_per_second` is the rate at which the model predicted rows that it did not learn from; 0 if that is not known.
     """
 
     number: int
@@ -41,6 +41,7 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     screened: float | None = None
     error: str = ""
     rows_per_second: float = 0.0
+    fold_values: tuple[float, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 def are_refitted(trials: Iterable[Trial]) -> bool:

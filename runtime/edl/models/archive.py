@@ -14,6 +14,7 @@ A zip file of fixed layout, with the same bytes for the same model:
     calibration.json       temperature, thresholds, curves and confusion by the validation rows; classifiers that have
                            such rows
     importances.json       importances of the columns; searches only
+    folds.json             metric of each fold; searches in folds only
     background.arrow       rows with which EXPLAIN compares others; models that do not explain themselves
 
 Reading trusts nothing: names, sizes and checksums are checked before a member is used, nothing is unpickled and
@@ -43,7 +44,7 @@ from edl.jobs.trials import Trial, are_refitted
 from edl.models import background as background_rows
 from edl.models import weights as weight_files
 from edl.models.fitting import Fitting
-from edl.spec import Calibration, Importances, JobSpec, Residuals, Uncertainty, from_json, to_json
+from edl.spec import Calibration, FoldValues, Importances, JobSpec, Residuals, Uncertainty, from_json, to_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +58,8 @@ _WEIGHTS = "weights.safetensors"
 _JSON = ("job.json", "metrics.json", "curve.json", "lineage.json")
 _FITTING, _TRIALS = "fitting.json", "trials.json"
 _RESIDUALS, _CALIBRATION = "residuals.json", "calibration.json"
-_IMPORTANCES, _BACKGROUND = "importances.json", background_rows.FILE
+_IMPORTANCES, _FOLDS, _BACKGROUND = "importances.json", "folds.json", background_rows.FILE
+_OPTIONAL = (_FITTING, _TRIALS, _RESIDUALS, _CALIBRATION, _IMPORTANCES, _FOLDS, _BACKGROUND)
 _UNCERTAINTY: Mapping[type, str] = {Residuals: _RESIDUALS, Calibration: _CALIBRATION}
 _PROGRAM = re.compile(r"program/([^/\\\0:]+(?:/[^/\\\0:]+)*)")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # time of every member, so that equal models are equal files
@@ -102,6 +104,7 @@ class Archive:
     residuals: Residuals | None
     calibration: Calibration | None
     importances: Importances | None
+    fold_values: FoldValues | None
     has_background: bool
     _file: Path | bytes
 
@@ -148,6 +151,7 @@ def write_archive(
     trials: Sequence[Trial] = (),
     uncertainty: Uncertainty | None = None,
     importances: Importances | None = None,
+    fold_values: FoldValues | None = None,
     background: pa.RecordBatch | None = None,
 ) -> None:
     """Write a model's archive. It appears at `path` once it is complete.
@@ -164,6 +168,7 @@ def write_archive(
         **({_TRIALS: _json(list(trials))} if trials else {}),
         **({_UNCERTAINTY[type(uncertainty)]: _json(uncertainty)} if uncertainty is not None else {}),
         **({_IMPORTANCES: _in_order(importances)} if importances is not None else {}),
+        **({_FOLDS: _json(fold_values)} if fold_values is not None else {}),
         **({_BACKGROUND: background_rows.to_bytes(background)} if background is not None else {}),
     }
     members = documents | {f"program/{name}": program[name] for name in sorted(program)}
@@ -205,6 +210,7 @@ def read_archive(file: Path | bytes) -> Archive:
             residuals=_residuals(archive) if _RESIDUALS in names else None,
             calibration=_calibration(archive) if _CALIBRATION in names else None,
             importances=_parse_entry(archive, _IMPORTANCES, Importances) if _IMPORTANCES in names else None,
+            fold_values=_parse_entry(archive, _FOLDS, FoldValues) if _FOLDS in names else None,
             has_background=_BACKGROUND in names,
             _file=file,
         )
@@ -296,7 +302,7 @@ def _check_name(name: str) -> None:
     match = _PROGRAM.fullmatch(name)
     if match and not any(part in (".", "..") for part in match[1].split("/")):
         return
-    if name not in (*_JSON, _FITTING, _TRIALS, _RESIDUALS, _CALIBRATION, _IMPORTANCES, _BACKGROUND, _WEIGHTS):
+    if name not in (*_JSON, *_OPTIONAL, _WEIGHTS):
         raise SpecError(f"an archive cannot have a member named {name!r}")
 
 

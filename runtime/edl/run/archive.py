@@ -58,6 +58,7 @@ def save(
         trials=outcome.trials,
         uncertainty=outcome.uncertainty,
         importances=outcome.importances or None,
+        fold_values=outcome.fold_values or None,
         background=background,
     )
 

@@ -27,7 +27,7 @@ from edl.arrays import Array, checked_features
 from edl.data import Pinned, Reader, open_reader
 from edl.data.arrow_types import schema_of
 from edl.data.pinned import read_pinned
-from edl.data.readers import JoinedReader, RotatedReader, ShortReader
+from edl.data.readers import JoinedReader, PartsReader
 from edl.data.results import ResultFolder
 from edl.errors import JobError
 from edl.features.folds import with_folds
@@ -119,9 +119,9 @@ def rows_of(program: Program, job: JobFolder) -> tuple[Pinned, Reader]:
     rows, explanation = program.spec.rows, program.spec.explanation
     if program.spec.kind == "explain" and explanation is not None and explanation.rows:
         left_out = max(0, reader.rows - explanation.rows)
-        reader = ShortReader(reader, explanation.rows, left_out) if left_out else reader
-    if rows.rotation:
-        reader = RotatedReader(reader, rows.rotation, rows.training + rows.validation)
+        reader = PartsReader.skip(reader, explanation.rows, left_out) if left_out else reader
+    if isinstance(rows.fold, int):
+        reader = PartsReader(reader, rows.list_parts())
     return pinned, with_examples(with_folds(reader, program.spec), program)
 
 

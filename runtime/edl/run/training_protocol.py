@@ -13,6 +13,7 @@ from edl.errors import SpecError
 from edl.jobs.events import ProcessEvent
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import Outcome
+from edl.spec import Rows
 
 LOG = "logs/worker-0.log"  # in the job folder
 
@@ -20,14 +21,14 @@ LOG = "logs/worker-0.log"  # in the job folder
 class TrialRun(msgspec.Struct, frozen=True):
     """Deviations of a trial of a search from its program.
 
-    `time_limit` in seconds from `began`, a second as of `time.time`; 0 for the program's. `rotation` of the rows. With
-    `epochs` the model is trained on all rows for so many epochs, and no rows validate. `left_out` training rows, the
-    last ones, are not learned from. With `explained`, the trained model of the trial is explained for so many seconds,
-    and nothing is trained.
+    `time_limit` in seconds from `began`, a second as of `time.time`; 0 for the program's. `rows` are those of a fold.
+    With `epochs` the model is trained on all rows for so many epochs, and no rows validate. `left_out` training rows,
+    the last ones, are not learned from. With `explained`, the trained model of the trial is explained for so many
+    seconds, and nothing is trained.
     """
 
     time_limit: float = 0.0
-    rotation: int = 0
+    rows: Rows | None = None
     epochs: int = 0
     left_out: int = 0
     explained: float = 0.0

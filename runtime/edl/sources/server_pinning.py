@@ -24,6 +24,7 @@ from edl.errors import SourceError, UnfitValueError
 from edl.sources import pinned_tables
 from edl.sources.pinned_tables import PLACE, number_places
 from edl.sources.row_order.keyed_rows import shuffled_keys
+from edl.sources.row_order.units import ValidationRows
 from edl.sources.words import strip_end
 from edl.spec import Split
 
@@ -75,12 +76,12 @@ class Pinning(ABC, Generic[S]):
         """Pin the rows of the query. Raises DeniedError if tables cannot be created; then nothing was."""
         self.folder.mkdir(parents=True, exist_ok=True)
         shuffle = shuffle or split is not None
-        final, validation = self._tables.snapshot, 0 if split else None
+        final, held = self._tables.snapshot, ValidationRows(0) if split else None
         try:
             rows = self._snapshot(final, strip_end(query))
             unfit = self._find_unfit(final)
             if shuffle and rows > 1:
-                final, validation = self._tables.ordered, self._order(rows, unfit, seed, split)
+                final, held = self._tables.ordered, self._order(rows, unfit, seed, split)
             self._index(final)
             digest = self._digest(final)
         except BaseException:
@@ -97,7 +98,8 @@ class Pinning(ABC, Generic[S]):
             seed=seed,
             shuffled=shuffle,
             table=final,
-            validation=validation,
+            validation=None if held is None else held.rows,
+            blocks=UNSET if held is None else held.blocks,
             unfit={name: (error.message, error.hint or "") for name, error in unfit.items()} or UNSET,
         )
 
@@ -136,10 +138,10 @@ class Pinning(ABC, Generic[S]):
 
     # Steps -----------------------------------------------------------------------------------------------
 
-    def _order(self, rows: int, unfit: Unfit, seed: int, split: Split | None) -> int | None:
+    def _order(self, rows: int, unfit: Unfit, seed: int, split: Split | None) -> ValidationRows | None:
         """Copy the rows of the snapshot in the order determined by them, the seed and the split.
 
-        Return the number of validation rows, None without a split.
+        Return the validation rows, None without a split.
         """
         snapshot, _, places = self._tables
         schema = self.schema.append(pa.field(snapshot.key, pa.int64()))

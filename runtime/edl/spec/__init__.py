@@ -72,10 +72,7 @@ from edl.spec.job import (
     Query,
     QueryPart,
     RowLimits,
-    Rows,
     Search,
-    Split,
-    SplitBy,
     Training,
     Weights,
     Zoo,
@@ -100,6 +97,7 @@ from edl.spec.labels import (
     several_labels,
 )
 from edl.spec.residuals import Residuals
+from edl.spec.rows import FoldValues, Rows, Split, SplitBy, SplitFolds, ValidationBlocks
 
 Uncertainty = Residuals | Calibration  # of a model, by its validation rows
 
@@ -135,6 +133,7 @@ __all__ = [
     "Explanation",
     "Feature",
     "Field",
+    "FoldValues",
     "Forecast",
     "ForecastLabel",
     "Function",
@@ -176,10 +175,12 @@ __all__ = [
     "Source",
     "Split",
     "SplitBy",
+    "SplitFolds",
     "Standardize",
     "TargetMean",
     "Training",
     "Uncertainty",
+    "ValidationBlocks",
     "Vector",
     "Vocabulary",
     "Weights",

@@ -17,6 +17,7 @@ from edl.spec.column import source_columns
 from edl.spec.features import Feature
 from edl.spec.forecast import Forecast
 from edl.spec.labels import Label
+from edl.spec.rows import Rows, Split
 
 VERSION = 1
 
@@ -25,7 +26,6 @@ Work = Literal["train", "predict", "evaluate", "search"]  # work of a job's task
 # Results of EVALUATE; the last two are of PREDICT.
 Report = Literal["figures", "confusion_matrix", "roc_curve", "drift", "features"]
 Framework = Literal["keras", "torch", "lightgbm", "xgboost", "ensemble", "none"]
-SplitBy = Literal["random", "time", "group", "stratified", "column"]
 Strategy = Literal["auto", "local", "async", "sync", "allreduce"]
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -89,44 +89,6 @@ class Query(Struct, frozen=True):
     increment: Increment | None = None
     readings: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
     part: QueryPart | msgspec.UnsetType = msgspec.UNSET
-
-
-class Rows(Struct, frozen=True):
-    """Fixed rows from which statistics were computed and which the job reads.
-
-    `pinned` is False if the query was only analysed (compile, EXPLAIN); then the job pins the rows when it starts.
-    The first `training` rows of the pinned order are training rows, the `validation` rows after them are only
-    measured. With a `rotation` the order of these rows begins at that row and wraps around.
-    """
-
-    pinned: bool
-    total: int
-    training: int
-    validation: int = 0
-    digest: str = ""  # of schema and values, in the pinned order
-    rotation: int = 0
-
-
-class Split(Struct, frozen=True):
-    """Choice of the validation rows among a query's rows; they come last in the pinned order.
-
-    `by` time, they are the rows with the latest values of `column`; by group, all rows of some values of `column`;
-    stratified, the same share of each class of the label `column`, at least one row of two; by column, those in which
-    `column` is true (not 0) or NULL, without regard to `fraction`. At random, `column` may be the label. Rows that are
-    equal in all columns are on one side, unless they are observations of their own, as `edl.sources.row_order` says.
-    `fraction` is the share of the rows if there are at least `fewest`; of fewer there are none. `since` is the
-    first value of `column` among the validation rows by time, as text, once rows are pinned.
-    """
-
-    by: SplitBy
-    column: str = ""
-    fraction: float = 0.1
-    fewest: int = 0
-    since: str = ""
-
-    def rows(self, total: int) -> int:
-        """Return the number of validation rows among `total` that is aimed at, never all."""
-        return 0 if total < self.fewest else min(int(total * self.fraction + 0.5), max(total - 1, 0))
 
 
 class Component(Struct, frozen=True):
@@ -461,6 +423,11 @@ class JobSpec(Struct, frozen=True):
             *(member.folds for member in self.members),
         )
         return max(numbers)
+
+    @property
+    def validation_rows(self) -> int:
+        """Number of rows that validated a model: one of the folds, or the model itself."""
+        return self.rows.scored if self.rows.blocks else self.rows.validation * self.folds
 
     @property
     def models(self) -> tuple[JobSpec, ...]:

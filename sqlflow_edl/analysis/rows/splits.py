@@ -74,11 +74,23 @@ class Splitting:
         """Return the column of a date that was chosen and not written, empty without one."""
         return self.split.column if self.split and self.otherwise else ""
 
+    def add_folds(self, folds: spec.SplitFolds, *, is_written: bool) -> Splitting:
+        """Return the split with folds of the rows. Times and marks have none by default."""
+        split, otherwise = self.split, self.otherwise
+        if otherwise is not None:
+            otherwise = otherwise.add_folds(folds, is_written=is_written)
+        if split is not None and (split.by != "time" or is_written):
+            split = msgspec.structs.replace(split, folds=folds)
+        return replace(self, split=split, otherwise=otherwise)
+
     def settle(self, times: Times | None, label: str, is_class: bool) -> Splitting:
         """Return the split that suits the rows. times: the values of `time`. is_class: the label has classes.
 
         Raises SemanticError if a written split does not suit the label.
         """
+        if self.group and self.split and self.split.folds and is_class:
+            folds = msgspec.structs.replace(self.split.folds, label=label)
+            return replace(self, split=msgspec.structs.replace(self.split, folds=folds))
         if self.otherwise is not None and self.split and times is not None:
             if times.order_rows(self.split.fraction):
                 return self

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 import msgspec
 
@@ -23,6 +22,7 @@ from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.columns.reused import Models
 from sqlflow_edl.analysis.rows.increments import INCREMENTAL
 from sqlflow_edl.analysis.rows.plan import RowPlan
+from sqlflow_edl.analysis.rows.splits import Splitting
 from sqlflow_edl.analysis.rows.validation import FRACTION, TEST
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.search import space
@@ -32,8 +32,15 @@ from sqlflow_edl.analysis.search.limits import FOLDED, Clock, Table, default_sec
 from sqlflow_edl.analysis.search.planning import CandidatePlanner, PlannedCandidate
 from sqlflow_edl.analysis.search.portfolio import Lines
 from sqlflow_edl.analysis.search.reduction import Reduction, find_reduction
+from sqlflow_edl.analysis.search.split import (
+    FOLDS,
+    VALIDATION,
+    Division,
+    count_folded_rows,
+    divide,
+    narrow_rows,
+)
 from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
-from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide, narrow_rows
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
@@ -108,20 +115,17 @@ class SearchPlan(RowPlan):
 
     def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
         """Return the JobSpec of the search. Raises the errors of the first candidate if none can be trained."""
-        ordered = self.splitting.split is not None and self.splitting.split.by in ("time", "group", "column")
-        if ordered and self.folds not in (None, 1):
-            raise self._not_at_random()
+        _check_gap(self.written, self.splitting)
         limit = None if self.reduction is None else self.reduction.limit
-        divide_in = partial(
-            divide,
+        allows_folds = self.folds is not None or limit is None or limit.allows_folds
+        divided = divide(
             rows,
             self.held_out.test_rows(rows.validation),
-            is_written=TEST in self._names,
+            is_written=TEST in self.names,
+            allows_folds=allows_folds,
             columns=len(self.columns),
         )
-        divided = divide_in(folds=1 if ordered or self.held_out.query or self.validates else self.folds)
-        if divided.folds > 1 and self.folds is None and limit is not None and not limit.allows_folds:
-            divided = divide_in(folds=1)
+        if rows.blocks and limit is not None and not allows_folds:
             over = f"{FOLDED:.0%} of the limit of {limit.seconds:g} s was over before"
             self.notes.append(f"the models are trained without folds: {over}")
         if not divided.rows.validation:
@@ -213,15 +217,6 @@ class SearchPlan(RowPlan):
             hint="select more rows, or name a model: TO TRAIN Linear",
         )
 
-    def _not_at_random(self) -> SemanticError:
-        split = self.splitting.split
-        by = f"{split.by} ({split.column})" if split is not None else "time"
-        return SemanticError(
-            f"folds are drawn at random, and the validation rows are chosen by {by}",
-            span=self.written[settings.FOLDS].written.span,
-            hint="keep one of them: leave the folds out, or write validation.split = random",
-        )
-
     def _spec(self, candidates: list[spec.Candidate], divided: Division, ordered: int) -> spec.JobSpec:
         first = candidates[0].spec
         metric = self._metric(first.label)
@@ -254,7 +249,7 @@ class SearchPlan(RowPlan):
                 value_of(self.written, settings.MEMBERS) or (5 if self.statement.kind == "auto" else 1),
                 divided.test,
                 divided.folds,
-                self._refit(divided.folds),
+                self._refit(divided),
                 self.trials if self.trials < len(candidates) else 0,
                 self._screening(divided),
                 ordered,
@@ -277,7 +272,7 @@ class SearchPlan(RowPlan):
         with set_missing_spans(attribute.span):
             return metrics.by_name(str(attribute.value), metrics.kind_of(label)).name
 
-    def _refit(self, folds: int) -> bool:
+    def _refit(self, divided: Division) -> bool:
         """Return True if the chosen models are trained once more on all rows."""
         setting = value_of(self.written, settings.REFIT)
         if setting is not None:
@@ -286,7 +281,9 @@ class SearchPlan(RowPlan):
             return False
         if value_of(self.written, settings.ACTIVATE) == "better":
             return False  # the next version is compared with this one on rows that it must not know
-        return self.is_in_folds or (self.statement.kind == "auto" and folds == 1)
+        if divided.rows.blocks and divided.rows.blocks.is_forward:
+            return True  # the models of the early folds have not learned from the late rows
+        return self.is_in_folds or (self.statement.kind == "auto" and divided.folds == 1)
 
     @property
     def is_in_folds(self) -> bool:
@@ -294,7 +291,7 @@ class SearchPlan(RowPlan):
         return self.statement.kind == "train" and not space.searched_items(self.statement)
 
     @property
-    def _names(self) -> set[str]:
+    def names(self) -> set[str]:
         """Names of the written attributes, of the search and of its candidates."""
         rows = (settings.find(attribute.key) for attribute in self.statement.attributes)
         return {row.name for row in rows if row is not None} | set(self.written)
@@ -302,13 +299,13 @@ class SearchPlan(RowPlan):
     @property
     def validates(self) -> bool:
         """True if the statement writes which rows validate."""
-        return self.statement.validate is not None or FRACTION in self._names
+        return self.statement.validate is not None or FRACTION in self.names
 
     def _shares(self, divided: Division) -> Lines:
         """Return the attributes of the validation and test rows that the statement does not write."""
         if self.held_out.query or self.splitting.mark:
             return ()
-        rows, names = divided.rows, self._names
+        rows, names = divided.rows, self.names
         lines = []
         if not self.validates:
             share = rows.validation / rows.total if divided.folds > 1 or not divided.test else VALIDATION
@@ -437,6 +434,7 @@ def plan(
         models=models,
     )
     _check_validation(search_plan)
+    search_plan = _add_folds(search_plan)
     return search_plan if reduction is None else search_plan.reduce_to(reduction.sample(len(schema.names)))
 
 
@@ -447,10 +445,35 @@ def _check_validation(plan: SearchPlan) -> None:
         raise _contradiction(
             plan.written[settings.REFIT], "trains on the validation rows, which a query of their own selects"
         )
-    if plan.folds not in (None, 1) and (has_query or plan.validates):
+    if plan.folds not in (None, 1) and (has_query or plan.validates or plan.splitting.mark):
         raise _contradiction(
             plan.written[settings.FOLDS], "divides the query's rows, and the validation rows are given"
         )
+
+
+def _add_folds(plan: SearchPlan) -> SearchPlan:
+    """Return the plan with folds in the split of its rows, if candidates may be trained in folds."""
+    _check_gap(plan.written, plan.splitting)
+    if plan.folds == 1 or plan.held_out.query or plan.validates or plan.splitting.mark:
+        return plan
+    most = 0 if plan.folds else count_folded_rows(len(plan.columns))
+    test = plan.held_out.test if TEST in plan.names else 0.0
+    gap = float(value_of(plan.written, settings.GAP) or 0.0)
+    folds = spec.SplitFolds(plan.folds or FOLDS, most, test, gap)
+    return replace(plan, splitting=plan.splitting.add_folds(folds, is_written=plan.folds is not None))
+
+
+def _check_gap(written: Mapping[str, Resolved], splitting: Splitting) -> None:
+    """Raise SemanticError if a gap is written, and the rows have no order of time or no folds."""
+    gap = written.get(settings.GAP)
+    if gap is None or (splitting.split is not None and splitting.split.by == "time"):
+        return
+    by = splitting.split.by if splitting.split is not None else "the order of the query"
+    raise SemanticError(
+        f"{settings.GAP} is a distance of times, and the validation rows are chosen by {by}",
+        span=gap.written.span,
+        hint="write validation.split = time, and the column: validation.column = order_date",
+    )
 
 
 def _contradiction(attribute: Resolved, why: str) -> SemanticError:

@@ -11,9 +11,9 @@ from sqlflow_edl.analysis.settings.attributes import TRAIN
 ACTIVATE = "train.activate"
 KINDS = ("trees", "networks", "linear", "lightgbm", "xgboost", "torch")
 
-TIME_LIMIT, TRIALS, METRIC, MODELS, MEMBERS, FOLDS, REFIT, HALVING = (
+TIME_LIMIT, TRIALS, METRIC, MODELS, MEMBERS, FOLDS, REFIT, HALVING, GAP = (
     "train.time_limit", "auto.trials", "auto.metric", "auto.models", "auto.max_members", "auto.folds", "auto.refit",
-    "auto.halving",
+    "auto.halving", "validation.gap",
 )  # fmt: skip
 SEARCH = (
     AttributeRow(
@@ -44,11 +44,19 @@ SEARCH = (
         "integer",
         "Trainings of each candidate; each one validates on another part of the rows, and the model "
         "is their mean. 1 is a single training. By default 5 for up to 5,000 rows (fewer with more "
-        "than 200 columns), else 1, and 1 if the statement names validation rows. If TO TRAIN names "
-        "the model, the trainings cross-validate it, and then it is trained on all rows.",
+        "than 200 columns), else 1, and 1 if the statement names validation rows or a date orders the rows. "
+        "validation.split chooses the rows of a fold; by time, each training reads only earlier rows. If TO TRAIN "
+        "names the model, the trainings cross-validate it, and then it is trained on all rows.",
         low=1,
         high=20,
         aliases=("auto.k_folds", "validation.folds"),
+    ),
+    AttributeRow(
+        GAP,
+        "number",
+        "Least distance between the training rows and the validation rows of a fold by time: days of a date or "
+        "timestamp, units of a number.",
+        low=0,
     ),
     AttributeRow(
         REFIT,
@@ -93,7 +101,7 @@ ELSEWHERE: Mapping[str, str] = {
 _SEARCHES = "searches: write RANGE or CANDIDATES as the value of an attribute, or name no model"
 OF_SEARCHES: Mapping[str, str] = {
     **{name: _SEARCHES for row in SEARCH for name in (row.name, *row.aliases)},
-    **dict.fromkeys(_FOLDS, "a training in folds; write validation.folds = 2 or more"),
+    **dict.fromkeys((*_FOLDS, GAP), "a training in folds; write validation.folds = 2 or more"),
 }
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from edl import spec
 from edl.features.arrays import Floats, Ints
 from edl.features.categories import encoder
-from edl.features.folds import Folds
+from edl.features.folds import Folds, count_blocks
 from edl.features.labels import target
 from edl.features.weights import RowWeights
 
@@ -32,16 +32,18 @@ def with_statistics(job: spec.JobSpec, read: Read) -> spec.JobSpec:
     encodings = list(filter(spec.is_encoding, job.features))
     if not encodings:
         return job
-    blocks = job.search.folds if job.search is not None else 1
-    size = job.rows.training if blocks == 1 else job.rows.training + job.rows.validation
-    folds = Folds(blocks * -(-FOLDS // blocks), size, blocks)
+    blocks = job.rows.blocks or None
+    size = job.rows.training if blocks is None else blocks.rows
+    number = count_blocks(blocks)
+    has_gaps = blocks is not None and bool(blocks.gaps)
+    folds = Folds(number * (-(-FOLDS // number) + has_gaps), size, blocks)
     passes = [_Pass(encoding, folds) for encoding in encodings]
     labels = target(job.label) if any(encoding.needs_label for encoding in encodings) else None
     weights = RowWeights(job.weights) if job.weights else None
     columns = [*job.columns, *spec.label_columns(job.label), *([job.weights.column] if job.weights else [])]
     row = 0
     for batch in read(0, size, list(dict.fromkeys(columns))):
-        of_rows = folds.of(np.arange(row, row + batch.num_rows))
+        of_rows = folds.find_folds(np.arange(row, row + batch.num_rows))
         row += batch.num_rows
         truth: Any = labels.transform(batch, "train") if labels else None
         weight = None if weights is None else weights.transform(batch, "train")
@@ -82,7 +84,7 @@ class _Pass:
             sums=_round_values(sums.ravel()),
             folds=folds.number,
             rows=folds.rows,
-            blocks=folds.blocks,
+            blocks=count_blocks(folds.blocks),
         )
 
 

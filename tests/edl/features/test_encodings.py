@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from msgspec import UNSET
 
 from edl import features as fc
 from edl.errors import SpecError
-from edl.features.folds import FOLD, FoldReader, Folds
-from edl.spec import Rows
+from edl.features.folds import FOLD, FoldReader, Folds, keep_folds
+from edl.spec import Rows, ValidationBlocks
 
 CITY = fc.vocabulary("city", ["oslo", "rome"])
 
@@ -58,7 +59,7 @@ def test_a_training_row_has_the_statistics_of_the_other_folds_and_their_prior() 
     )
     in_first, in_second, of_all = (3 + 0 + 6) / 5, (12 + 9) / 5, 30 / 10
     wanted = [(3 + 2 * in_first) / 4, (12 + 2 * in_second) / 6, (15 + 2 * of_all) / 8, in_first]
-    got = values(found, ["oslo", "oslo", "oslo", None], **{FOLD: [0, 1, 2, 0]})
+    got = values(found, ["oslo", "oslo", "oslo", None], **{FOLD: [0b01, 0b10, 0, 0b01]})
     assert got[:, 0].tolist() == pytest.approx(wanted)
 
 
@@ -110,36 +111,49 @@ class _Numbers:
 
 def test_training_rows_are_in_folds_by_their_place_and_validation_rows_in_none() -> None:
     reader = FoldReader(_Numbers(), Folds(3, 7), Rows(True, 10, 7, 3))
-    codes = [code for batch in reader.read(1, 10) for code in batch.column(FOLD).to_pylist()]
-    assert codes == [1, 2, 0, 1, 2, 0, 3, 3, 3]
+    left_out = [bits for batch in reader.read(1, 10) for bits in batch.column(FOLD).to_pylist()]
+    assert left_out == [2, 4, 1, 2, 4, 1, 0, 0, 0]
 
 
-@pytest.mark.parametrize(("rotation", "validates"), [(0, {7, 8, 9}), (7, {4, 5, 6}), (4, {1, 2, 3})])
-def test_no_row_of_a_search_has_statistics_of_the_rows_that_validate(
-    rotation: int, validates: set[int]
+BLOCKS = {
+    "equal blocks": (6, ValidationBlocks(10, (3, 3, 3))),
+    "blocks of different sizes": (6, ValidationBlocks(10, (2, 5, 3))),
+    "by time": (8, ValidationBlocks(10, (2, 3, 2), is_forward=True)),
+    "by time with a gap": (12, ValidationBlocks(10, (3, 3, 2), is_forward=True, gaps=(1, 2, 0))),
+}
+
+
+@pytest.mark.parametrize("fold", [0, 1, 2])
+@pytest.mark.parametrize("blocks", BLOCKS)
+def test_no_row_of_a_search_has_statistics_of_rows_that_its_training_does_not_read(
+    blocks: str, fold: int
 ) -> None:
-    folds, rows = Folds(6, 10, 3), Rows(True, 12, 7, 3, rotation=rotation)
-    of_rows = folds.of(np.arange(10))
-    codes = folds.codes(rows, 0, 12)
-    for place, code in enumerate(codes.tolist()):
-        row = (place + rotation) % 10 if place < 10 else place
-        used = set(np.flatnonzero(folds.statistics_mask(code)[of_rows]).tolist())
-        if place >= 10:
+    number, of_search = BLOCKS[blocks]
+    folds, rows = Folds(number, 10, of_search), Rows(True, 12, 7, 3, blocks=of_search).select_fold(fold)
+    of_rows = folds.find_folds(np.arange(10))
+    pinned = [place for start, end in rows.list_parts() for place in range(start, end)]
+    trained = set(pinned[: rows.training])
+    for place, bits in enumerate(folds.list_left_out(rows, 0, rows.total).tolist()):
+        used = set(np.flatnonzero(keep_folds(number, bits)[of_rows]).tolist())
+        if place >= rows.training + rows.validation:
             assert used == set(range(10))  # test rows, as rows to predict
-        elif row in validates:
-            assert used == set(range(10)) - validates - ({0} if 1 in validates else set())
+        elif place >= rows.training:
+            assert used <= trained
+            assert trained - used <= {0}, "a row before equal blocks is in the last one"
         else:
-            assert row not in used
-            assert len(used) >= 3
-            assert not used & validates
+            assert pinned[place] not in used
+            assert used <= trained
 
 
-@pytest.mark.parametrize("blocks", [1, 3])
-def test_rows_that_a_refit_trains_on_in_addition_have_the_statistics_of_all_folds(blocks: int) -> None:
+@pytest.mark.parametrize("blocks", [None, ValidationBlocks(10, (3, 4, 3))], ids=["one", "three"])
+def test_rows_that_a_refit_trains_on_in_addition_have_the_statistics_of_all_folds(
+    blocks: ValidationBlocks | None,
+) -> None:
     """A search had statistics of its first ten rows; the model is trained once more on all twelve."""
     folds = Folds(6, 10, blocks)
-    of_rows = folds.of(np.arange(10))
-    for row, code in enumerate(folds.codes(Rows(True, 12, 12, 0), 0, 12).tolist()):
-        used = folds.statistics_mask(code)[of_rows]
+    of_rows = folds.find_folds(np.arange(10))
+    rows = Rows(True, 12, 12, 0, blocks=UNSET if blocks is None else blocks)
+    for row, bits in enumerate(folds.list_left_out(rows, 0, 12).tolist()):
+        used = keep_folds(6, bits)[of_rows]
         assert not row < 10 or not used[row]
         assert used.sum() == (10 - (of_rows == of_rows[row]).sum() if row < 10 else 10)

@@ -13,7 +13,7 @@ import pytest
 
 from edl.data import Source, connect, open_reader, pinned
 from edl.errors import SourceError
-from edl.spec import Split
+from edl.spec import Split, SplitFolds, ValidationBlocks
 from tests.edl.sources.test_source import fill
 from tests.mariadb import Server
 from tests.postgresql import Server as PostgreSQL
@@ -193,12 +193,74 @@ def test_training_rows_keep_the_order_that_they_have_without_a_split(
     assert validation["n"].to_pylist() == [n for n in whole if n >= 900]
 
 
+def find_blocks(
+    source: Source, folder: Path, how: Split
+) -> tuple[pa.Table, ValidationBlocks, list[pa.Table]]:
+    """All rows in their order, the blocks, and the rows of each block."""
+    pinned = source.pin("SELECT * FROM t", folder, seed=1, shuffle=True, split=how)
+    reader = open_reader(pinned, folder)
+    table = pa.Table.from_batches(reader.read(0, pinned.rows), reader.schema)
+    assert pinned.blocks
+    found = [
+        table.slice(start, end - start)
+        for start, end in map(pinned.blocks.find_block, range(len(pinned.blocks.sizes)))
+    ]
+    return table, pinned.blocks, found
+
+
+@pytest.mark.soak
+def test_folds_of_groups_have_whole_groups(any_source: Source, tmp_path: Path) -> None:
+    fill(any_source, "t", rows())
+    table, blocks, found = find_blocks(any_source, tmp_path, Split("group", "patient", folds=SplitFolds(5)))
+    patients = [set(part["patient"].to_pylist()) for part in found]
+    assert sum(map(len, patients)) == len(set().union(*patients)) == 40
+    assert blocks == ValidationBlocks(ROWS, (200,) * 5)
+    assert sorted(table["n"].to_pylist()) == list(range(ROWS))
+
+
+@pytest.mark.soak
+def test_folds_of_classes_have_the_same_share_of_each(any_source: Source, tmp_path: Path) -> None:
+    fill(any_source, "t", rows())
+    how = Split("stratified", "y", folds=SplitFolds(5, test=0.1))
+    table, blocks, found = find_blocks(any_source, tmp_path, how)
+    assert blocks.rows == 899
+    assert np.bincount(table.slice(899)["y"].to_numpy()).tolist() == [90, 10, 1]
+    for part in found:
+        counts = np.bincount(part["y"].to_numpy(), minlength=3)
+        assert counts[0] in (161, 162, 163)
+        assert counts[1] in (17, 18)
+
+
+@pytest.mark.soak
+def test_folds_by_time_are_one_after_another(any_source: Source, tmp_path: Path) -> None:
+    fill(any_source, "t", rows())
+    table, blocks, found = find_blocks(any_source, tmp_path, Split("time", "day", folds=SplitFolds(4)))
+    assert blocks == ValidationBlocks(ROWS, (200,) * 4, is_forward=True)
+    for number, part in enumerate(found):
+        assert sorted(part["n"].to_pylist()) == list(range(800 - 200 * number, 1000 - 200 * number))
+    assert sorted(table.slice(0, 200)["n"].to_pylist()) == list(range(200))
+
+
+@pytest.mark.soak
+def test_equal_rows_are_in_one_fold(any_source: Source, tmp_path: Path) -> None:
+    fill(any_source, "t", pa.table({"n": [i % 100 for i in range(500)], "y": [i % 2 for i in range(500)]}))
+    for number, how in enumerate((Split("random"), Split("stratified", "y"))):
+        folded = Split(how.by, how.column, folds=SplitFolds(5))
+        _, blocks, found = find_blocks(any_source, tmp_path / str(number), folded)
+        assert blocks.sizes == (100,) * 5
+        values = [set(part["n"].to_pylist()) for part in found]
+        assert sum(map(len, values)) == 100
+
+
 HOW = (
     Split("random"),
     Split("time", "day"),
     Split("group", "patient"),
     Split("group", "y"),
     Split("stratified", "y"),
+    Split("random", folds=SplitFolds(3)),
+    Split("group", "patient", folds=SplitFolds(4, test=0.2, label="y")),
+    Split("time", "day", folds=SplitFolds(5, gap=3.5)),
 )
 
 

@@ -88,6 +88,7 @@ def _run(
 
     pool = TrialPool(
         search,
+        judge.rows,
         program.folder / CANDIDATES,
         job,
         search_time,

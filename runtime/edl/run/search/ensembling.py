@@ -32,7 +32,7 @@ from edl.run.search.judge import Judge
 from edl.run.search.selection import select
 from edl.run.search.timing import SearchTime
 from edl.run.search.trial_runner import folder_of, refit_folder_of
-from edl.spec import Importances, JobSpec, Member, Rows, to_json
+from edl.spec import FoldValues, Importances, JobSpec, Member, Rows, to_json
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,7 @@ class Ensembling:
             notes=calibration_notes(self.program.spec, certain),
             uncertainty=certain,
             importances=msgspec.UNSET if importances is None else importances,
+            fold_values=self._measure_folds(weights),
         )
         models = {number: self._models(number, refit=number in refitted) for number in weights}
         if sum(map(len, models.values())) == 1:
@@ -102,6 +103,13 @@ class Ensembling:
         else:
             self._store_ensemble(weights, outcome, models)
         return msgspec.structs.replace(outcome, uncertainty=None)  # they are in the archive
+
+    def _measure_folds(self, weights: Mapping[int, float]) -> FoldValues | msgspec.UnsetType:
+        """Return the metric of the ensemble in each fold; unset without folds."""
+        part = self.judge.validation
+        weighted = [weight * self.judge.scores(number)[part] for number, weight in weights.items()]
+        values = self.judge.measure_folds(functools.reduce(np.add, weighted))
+        return FoldValues(self.judge.search.metric, values) if values else msgspec.UNSET
 
     def _reason(self, trials: Mapping[int, Trial]) -> str:
         """Return why some candidates were not tried, or an empty text."""
@@ -121,7 +129,7 @@ class Ensembling:
         """Return the archives of a trial's models: of each fold, or of its refit."""
         if refit:
             return [read_archive(refit_folder_of(self.job, number).archive)]
-        folds = range(self.judge.search.folds)
+        folds = range(self.judge.models)
         return [read_archive(folder_of(self.job, number, fold).archive) for fold in folds]
 
     def _make_model_spec(self, number: int, model: Archive) -> JobSpec:
@@ -160,6 +168,7 @@ class Ensembling:
             trials=outcome.trials,
             uncertainty=outcome.uncertainty,
             importances=outcome.importances or None,
+            fold_values=outcome.fold_values or None,
         )
 
     def _store_ensemble(

@@ -6,6 +6,7 @@ The record of each trial is written beside its models, so that another process c
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 from edl import metrics
 from edl.arrays import Array
 from edl.checkpoints.integrity import Part, check_file, read_back
-from edl.data import Reader
+from edl.data import Pinned, Reader
 from edl.errors import DamagedError, JobError, SpecError, SQLFlowError
 from edl.evaluation import calibrating
 from edl.features import target
@@ -33,7 +34,7 @@ from edl.run import job_runner
 from edl.run.search.selection import Measure
 from edl.run.search.trial import SCORES
 from edl.run.search.trial_runner import TrialResult, folder_of, screening_folder_of
-from edl.spec import JobSpec, Search, Uncertainty
+from edl.spec import JobSpec, Rows, Search, Uncertainty, ValidationBlocks
 
 FILES = "files.json"  # checksums of a trial's models and scores, beside its record
 SKIPPED = "skipped"  # folder with a file for each turn that had no time
@@ -53,16 +54,16 @@ class Judge:
         self._spec = program.spec
         self._job = job
         self.pinned, self.reader = job_runner.rows_of(program, job)
-        rows = program.spec.rows
-        if self.reader.rows < rows.training + rows.validation:
+        self.rows = find_rows(program.spec, self.pinned, self.reader.rows)
+        blocks = self.rows.blocks
+        last = blocks.rows if blocks else self.rows.training + self.rows.validation
+        if self.reader.rows < last:
             raise JobError(
-                f"the search was compiled for {rows.training + rows.validation:,} rows, "
-                f"and its query has {self.reader.rows:,}",
+                f"the search was compiled for {last:,} rows, and its query has {self.reader.rows:,}",
                 hint="compile the program again: sqlflow compile",
             )
-        scored_rows = rows.validation * self.search.folds  # rows that a model scores without having seen them
-        first = rows.training + rows.validation - scored_rows
-        self._labels, self._weights = _truth(program.spec, self.reader, first)
+        # rows that a model scores without having seen them
+        self._labels, self._weights = _truth(program.spec, self.reader, last - self.rows.scored)
 
     @functools.cached_property
     def validation(self) -> slice:
@@ -73,6 +74,16 @@ class Judge:
     def reported_rows(self) -> slice:
         """Rows of the scores that the figures of the ensemble are of."""
         return slice(self.validation.stop, None) if self.search.test else self.validation
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of rows that validate the trainings of a trial, one for each."""
+        return self.rows.blocks.sizes if self.rows.blocks else (self.rows.validation,)
+
+    @property
+    def models(self) -> int:
+        """Number of trainings of a trial whose models predict: of a forward chain only the one with the most rows."""
+        return 1 if self.rows.blocks and self.rows.blocks.is_forward else len(self.sizes)
 
     @functools.cached_property
     def measure(self) -> Measure:
@@ -92,11 +103,12 @@ class Judge:
 
     def scores(self, number: int) -> Array:
         """Return the scores of a trial: of each fold's validation rows by its model, of the test rows their mean."""
-        count, folds = self._spec.rows.validation, self.search.folds
-        of_folds = [np.load(folder_of(self._job, number, fold).path / SCORES) for fold in range(folds)]
-        validation = [scores_of_fold[:count] for scores_of_fold in reversed(of_folds)]
-        test = functools.reduce(np.add, [scores_of_fold[count:] for scores_of_fold in of_folds]) / folds
-        return np.concatenate([*validation, test])
+        of_folds = [
+            np.load(folder_of(self._job, number, fold).path / SCORES) for fold in range(len(self.sizes))
+        ]
+        validation = [scores[:size] for scores, size in zip(of_folds, self.sizes, strict=True)]
+        tests = [scores[size:] for scores, size in zip(of_folds[: self.models], self.sizes, strict=False)]
+        return np.concatenate([*reversed(validation), functools.reduce(np.add, tests) / len(tests)])
 
     def figures(self, scores: Array, part: slice) -> Figures:
         """Return the metrics of scores of some of the rows, or their loss if there are none.
@@ -128,22 +140,27 @@ class Judge:
         """Measure a trial, and write and return its record. turn: its place among the trials, from 0."""
         value: float | None = None
         figures: Figures = {}
+        of_folds: tuple[float, ...] = ()
         error = result.error
         if result.outcomes:
             try:
                 scores = self.scores(number)[self.validation]
                 value = finite(self.measure.value(scores))
                 figures = self.figures(scores, self.validation)
+                of_folds = self.measure_folds(scores)
             except (SQLFlowError, OSError, ValueError) as caught:
                 error = caught.message if isinstance(caught, SQLFlowError) else str(caught)
         trial = msgspec.structs.replace(
             self._begin_trial(turn, number, result),
             value=value,
             figures=figures,
-            epochs=_mean([outcome.kept_epoch or outcome.epochs for outcome in result.outcomes]),
+            epochs=_mean(
+                [outcome.kept_epoch or outcome.epochs for outcome in result.outcomes[: self.models]]
+            ),
             epoch_seconds=result.seconds / max(1, sum(outcome.epochs for outcome in result.outcomes)),
             ending=_describe_end(result.outcomes),
             error=error,
+            fold_values=of_folds or msgspec.UNSET,
             rows_per_second=min((outcome.rows_per_second for outcome in result.outcomes), default=0.0),
         )
         if (screened := self.screened_trials().get(number)) is not None:
@@ -171,6 +188,15 @@ class Judge:
                 )
                 path.unlink(missing_ok=True)
                 _write(self._record(number, RECORD), failed)
+
+    def measure_folds(self, scores: Array) -> tuple[float, ...]:
+        """Return the metric of scores of the validation rows in each fold; none without several folds."""
+        if len(self.sizes) == 1:
+            return ()
+        ends = np.cumsum((0, *self.sizes)).tolist()
+        total = ends[-1]
+        blocks = (slice(total - end, total - start) for start, end in itertools.pairwise(ends))
+        return tuple(self.measure.value(scores, block) for block in blocks)
 
     def _write_checksums(self, number: int, folds: int) -> None:
         """Flush the files of a trial to disk, and write their checksums beside its record."""
@@ -258,6 +284,20 @@ class Judge:
             except (msgspec.MsgspecError, ValueError) as error:
                 raise SpecError(f"{path} is damaged: {error}") from None
         return trials
+
+
+def find_rows(spec: JobSpec, pinned: Pinned, total: int) -> Rows:
+    """Return the rows of a search as they are pinned. total: number of rows of the reader.
+
+    A program that was compiled knows only the numbers that its query had then.
+    """
+    rows, folds = spec.rows, spec.folds
+    if folds == 1:
+        return rows
+    blocks = pinned.blocks or rows.blocks
+    if not blocks:  # of an earlier version
+        blocks = ValidationBlocks.make_equal(rows.training + rows.validation, folds)
+    return msgspec.structs.replace(rows, pinned=True, total=total, blocks=blocks)
 
 
 def _write(path: Path, trial: Trial) -> Trial:

@@ -30,8 +30,10 @@ class Measure:
     labels: Array
     weights: Array | None = None
 
-    def value(self, scores: Array) -> float:
-        return self.metric.result(self.metric.update((), self.labels, scores, self.weights))
+    def value(self, scores: Array, part: slice = slice(None)) -> float:
+        """Return the metric of the scores; of some rows, with the scores of all."""
+        weights = None if self.weights is None else self.weights[part]
+        return self.metric.result(self.metric.update((), self.labels[part], scores[part], weights))
 
     def error(self, value: float) -> float:
         """Return the value as a figure that is lower for better models."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.data import Reader
-from edl.data.readers import ShortReader
+from edl.data.readers import PartsReader
 from edl.evaluation.prediction import probabilities
 from edl.evaluation.scoring import Scorer
 from edl.frameworks import Adapter
@@ -45,7 +45,7 @@ def adapt_spec(spec: JobSpec, trial: TrialRun) -> JobSpec:
             spec.training, epochs=trial.epochs, early_stopping=0, keep="last", validation_fraction=0.0
         )
     else:
-        rows, training = replace(spec.rows, rotation=trial.rotation), spec.training
+        rows, training = trial.rows or spec.rows, spec.training
     if trial.left_out:
         short = rows.training - trial.left_out
         rows = replace(rows, training=short, total=rows.total - trial.left_out)
@@ -70,7 +70,7 @@ def run(
     """
     pinned, reader = job_runner.rows_of(program, job)
     if left_out:
-        reader = ShortReader(reader, program.spec.rows.training, left_out)
+        reader = PartsReader.skip(reader, program.spec.rows.training, left_out)
     rows, write = job_runner.training(program, job, pinned, reader)
     start = job_runner.starting_weights(program, weights)
     outcome, adapter = train(

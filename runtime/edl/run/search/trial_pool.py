@@ -22,7 +22,7 @@ from edl.run.search.schedule import LAG, Schedule, choose_promoted
 from edl.run.search.timing import SearchTime
 from edl.run.search.trial_runner import GRACE, TrialResult, TrialRunner
 from edl.run.training_client import TrainingProcess
-from edl.spec import Search
+from edl.spec import Rows, Search
 
 LEAST_SECONDS = 1.0  # that are left when a trial begins
 SCREENING = 1 / 3  # share of the time in which candidates are trained on some of the rows
@@ -77,6 +77,7 @@ class TrialPool:
     def __init__(
         self,
         search: Search,
+        rows: Rows,
         programs: Path,
         job: JobFolder,
         search_time: SearchTime,
@@ -107,7 +108,7 @@ class TrialPool:
         self._idle = IdleProcesses(MOST_IDLE, threads)
         if prepared is not None:
             self._idle.put(prepared) if prepared.threads == threads else prepared.close()
-        self._runners = [TrialRunner(search, programs, job, self._idle) for _ in range(slots)]
+        self._runners = [TrialRunner(search, rows, programs, job, self._idle) for _ in range(slots)]
         self._stopped = False
         self._error: Exception | None = None
         self._refits: list[Refit] = []

@@ -59,23 +59,23 @@ def screening_folder_of(job: JobFolder, number: int) -> JobFolder:
     return JobFolder(job.search / f"{number:03}" / "screening")
 
 
-def rotation_of(rows: Rows, fold: int) -> int:
-    """Return the rotation that puts the validation rows of a fold last.
-
-    Fold 0 are the last rows, fold 1 those before them, and so on.
-    """
-    size = rows.training + rows.validation
-    return (size - fold * rows.validation) % size
+def list_folds(rows: Rows) -> list[Rows]:
+    """Return the rows of each training of a trial."""
+    return [rows.select_fold(fold) for fold in range(len(rows.blocks.sizes))] if rows.blocks else [rows]
 
 
 class TrialRunner:
     """Runner of the trials of a search, from one thread; `stop` and `hurry` may be called from others.
 
-    programs: folder with the candidates' programs. idle: the training processes between trials.
+    rows: those of the search. programs: folder with the candidates' programs. idle: the training processes between
+    trials.
     """
 
-    def __init__(self, search: Search, programs: Path, job: JobFolder, idle: IdleProcesses) -> None:
+    def __init__(
+        self, search: Search, rows: Rows, programs: Path, job: JobFolder, idle: IdleProcesses
+    ) -> None:
         self._search = search
+        self._folds = list_folds(rows)
         self._programs = programs
         self._job = job
         self._idle = idle
@@ -94,10 +94,8 @@ class TrialRunner:
 
         A failure is the error of the result. Raises JobCancelledError after `stop`.
         """
-        rows = self._search.candidates[number].spec.rows
         trainings = [
-            (folder_of(self._job, number, fold), TrialRun(rotation=rotation_of(rows, fold)))
-            for fold in range(self._search.folds)
+            (folder_of(self._job, number, fold), TrialRun(rows=rows)) for fold, rows in enumerate(self._folds)
         ]
         return self._run(number, trainings, seconds, min(GRACE * seconds, most), limited=True)
 
@@ -121,7 +119,7 @@ class TrialRunner:
 
         They are the figures of the outcome. For errors see `run`.
         """
-        training = folder_of(self._job, number, 0), TrialRun(explained=seconds)
+        training = folder_of(self._job, number, 0), TrialRun(rows=self._folds[0], explained=seconds)
         late = min(GRACE * (seconds + max(seconds, STARTING)), most)
         return self._run(number, [training], seconds, late, limited=False)
 

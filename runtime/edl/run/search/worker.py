@@ -69,7 +69,9 @@ class SearchWorker:
         self._began = job.begin_search(time.time()) if store is None else store.began()
         self._time = SearchTime(self._judge.search.time_limit, time.time() - self._began)
         self._idle = IdleProcesses(MOST_IDLE, threads)
-        self._runner = TrialRunner(self._judge.search, program.folder / CANDIDATES, job, self._idle)
+        self._runner = TrialRunner(
+            self._judge.search, self._judge.rows, program.folder / CANDIDATES, job, self._idle
+        )
         self._choices = Choices(self._judge, lag=LAG * workers)
 
     def run(self) -> None:

@@ -17,16 +17,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import odps.types as odps_types
+from msgspec import UNSET
 
 from edl.data.arrow_types import fields
 from edl.data.names import free_name
 from edl.data.source import Pinned, PinnedTable
+from edl.errors import SemanticError
 from edl.jobs.job_folder import state_id
 from edl.sources.maxcompute.download import TableRows
 from edl.sources.maxcompute.sql import quote_name, text
 from edl.sources.maxcompute.types import MaxComputeColumn
+from edl.sources.row_order.blocks import divide_rows
 from edl.sources.row_order.order import ROWS_PER_VALUE, SCATTERED
+from edl.sources.row_order.units import ValidationRows
 from edl.spec import Split
 
 if TYPE_CHECKING:
@@ -46,6 +51,7 @@ def pin(
     columns = source.columns(query)
     table = TABLE + secrets.token_hex(8)
     shuffle = shuffle or split is not None
+    split = _settle_folds(source, query, split)
     # An ORDER BY inside of parentheses would be ignored.
     select = shuffle_query(query, columns, seed, split) if shuffle else query
     source.run(f"CREATE TABLE {quote_name(table)} LIFECYCLE {LIFECYCLE} AS\n{select}", query)
@@ -56,7 +62,7 @@ def pin(
         )
         order = (seed, split) if split else seed if shuffle else query
         digest = _digest(source, table, columns, order)
-        validation = _validation_rows(source, table, columns, seed, split) if split else None
+        held_out = _count_validation(source, table, columns, seed, split) if split else None
         with source.errors():
             reader = TableRows(source.client, table)
     except BaseException:
@@ -72,8 +78,25 @@ def pin(
         seed=seed,
         shuffled=shuffle,
         table=PinnedTable(table, session=reader.session),
-        validation=validation,
+        validation=None if held_out is None else held_out.rows,
+        blocks=UNSET if held_out is None else held_out.blocks,
     )
+
+
+def _settle_folds(source: MaxComputeSource, query: str, split: Split | None) -> Split | None:
+    """Return the split without folds if the query has too many rows for them. Raises SemanticError for a gap."""
+    if split is None or not split.folds:
+        return split
+    if split.folds.gap:
+        raise SemanticError(
+            "the rows of a MaxCompute table are pinned without a gap between training and validation rows",
+            hint="leave validation.gap out",
+        )
+    if split.folds.most:
+        ((total,),) = source.few_rows(f"SELECT COUNT(*) AS n FROM (\n{query}\n) a")
+        if not split.folds.divides(int(total)):
+            return msgspec.structs.replace(split, folds=UNSET)
+    return split
 
 
 def unpin_abandoned(source: MaxComputeSource) -> int:
@@ -102,7 +125,8 @@ def shuffle_query(
     order = f"{place}, {near}, {nth}"
     if split is None:
         return f"SELECT {listed} FROM (SELECT {listed}, {near}, {number} FROM ({rows}) b) c ORDER BY {order}"
-    marked = _mark_validation(rows, listed, names, columns, seed, split)
+    mark = _mark_blocks if split.folds else _mark_validation
+    marked = mark(rows, listed, names, columns, seed, split)
     return (
         f"SELECT {listed} FROM (SELECT {listed}, {near}, {held}, {number} FROM ({marked}) g) h"
         f" ORDER BY {held}, {order}"
@@ -113,13 +137,26 @@ def _mark_validation(
     rows: str, listed: str, names: Sequence[str], columns: Sequence[MaxComputeColumn], seed: int, split: Split
 ) -> str:
     """Return a query of hashed rows that also marks the validation rows, see `edl.sources.row_order`: 1, else 0."""
-    near, exact, unit, kind, size, total, every, wanted, before, held = (
-        free_name(name, names)
-        for name in (*_HASHES, "unit", "kind", "size", "total", "every", "wanted", "before", "held")
-    )
+    near, exact, held = (free_name(name, names) for name in (*_HASHES, "held"))
     if split.by == "column":
         is_held = f"COALESCE(CAST({quote_name(split.column)} AS BOOLEAN), TRUE)"
         return f"SELECT {listed}, {near}, {exact}, CASE WHEN {is_held} THEN 1 ELSE 0 END AS {held} FROM ({rows}) b"
+    return (
+        f"SELECT {listed}, {near}, {exact}, {held}"
+        f" FROM ({_mark_units(rows, listed, names, columns, seed, split)}) f"
+    )
+
+
+def _mark_units(
+    rows: str, listed: str, names: Sequence[str], columns: Sequence[MaxComputeColumn], seed: int, split: Split
+) -> str:
+    """Return a query of hashed rows with their unit, its class, size and hash, and the mark of validation rows."""
+    near, exact, unit, kind, size, total, every, wanted, before, held, drawn = (
+        free_name(name, names)
+        for name in (
+            *(*_HASHES, "unit", "kind", "size", "total", "every", "wanted", "before", "held", "drawn"),
+        )
+    )
     if split.by in ("random", "stratified"):
         rows = _with_own_unit(rows, listed, names, columns, split)
     kept = f"{listed}, {near}, {exact}"
@@ -132,7 +169,7 @@ def _mark_validation(
         of_row = f"MD5({value})"
     elif split.by == "time":
         of_row = quote_name(split.column)
-    least = f"CASE WHEN {total} > 1 THEN 1 ELSE 0 END" if split.by == "stratified" else "0"
+    least = f"CASE WHEN {total} > 1 THEN 1 ELSE 0 END" if split.by == "stratified" and split.fraction else "0"
     share = f"GREATEST(FLOOR({total} * {float(split.fraction)!r} + 0.5), {least})"
     hashed = f"MD5(CONCAT({unit}, {_SEPARATOR}, '{int(seed)}'))"
     # NULLs come last in descending order.
@@ -146,12 +183,48 @@ def _mark_validation(
     counted = f"SELECT {kept}, {unit}, {kind}, {counts} FROM ({units}) c"
     aimed = f"SELECT {kept}, {unit}, {kind}, {size}, {total}, {every}, {share} AS {wanted} FROM ({counted}) d"
     rank = f"RANK() OVER (PARTITION BY {kind} ORDER BY {order}) - 1 AS {before}"
-    placed = f"SELECT {kept}, {size}, {total}, {every}, {wanted}, {rank} FROM ({aimed}) e"
+    of_unit = f"{unit}, {kind}, {size}, {every}"
+    of_hash = "''" if split.by == "time" else hashed
+    placed = f"SELECT {kept}, {of_unit}, {total}, {wanted}, {of_hash} AS {drawn}, {rank} FROM ({aimed}) e"
     is_held = (
         f"{every} >= {int(split.fewest)} AND {before} < {wanted} AND {before} + {size} < {total}"
         f" AND ({before} = 0 OR {before} + {size} - {wanted} <= {wanted} - {before})"
     )
-    return f"SELECT {kept}, CASE WHEN {is_held} THEN 1 ELSE 0 END AS {held} FROM ({placed}) f"
+    return f"SELECT {kept}, {of_unit}, {drawn}, CASE WHEN {is_held} THEN 1 ELSE 0 END AS {held} FROM ({placed}) f"
+
+
+def _mark_blocks(
+    rows: str, listed: str, names: Sequence[str], columns: Sequence[MaxComputeColumn], seed: int, split: Split
+) -> str:
+    """Return a query of hashed rows with the place of their block in the order, from 0.
+
+    It is what `edl.sources.row_order.blocks` does, but for the classes of groups.
+    """
+    if not split.folds:
+        raise ValueError("the split has no folds")
+    number, test = int(split.folds.number), float(split.folds.test)
+    near, exact, unit, kind, size, every, held, drawn, nth = (
+        free_name(name, names) for name in (*_HASHES, "unit", "kind", "size", "every", "held", "drawn", "nth")
+    )
+    tested = msgspec.structs.replace(split, fraction=test, fewest=0, folds=UNSET)
+    units = _mark_units(rows, listed, names, columns, seed, tested)
+    kept = f"{listed}, {near}, {exact}"
+    if split.by == "time":
+        before = f"RANK() OVER (PARTITION BY 1 ORDER BY {unit} DESC) - 1 + {size} / 2"
+        share = f"({before}) / {every}"
+        part = f"CAST(FLOOR((({share}) - {test!r}) / {(1 - test) / (number + 1)!r}) AS BIGINT)"
+        place = (
+            f"CASE WHEN {unit} IS NULL THEN 0 WHEN {share} < {test!r} THEN {number + 1}"
+            f" ELSE {number} - LEAST({number}, GREATEST(0, {part})) END"
+        )
+        return f"SELECT {kept}, {place} AS {held} FROM ({units}) u"
+    order = f"{kind}, {size} DESC, {drawn}, {unit}"
+    rank = f"DENSE_RANK() OVER (PARTITION BY {held} ORDER BY {order}) - 1"
+    ranked = f"SELECT {kept}, {held}, {rank} AS {nth} FROM ({units}) u"
+    turn = f"{nth} % {number}"
+    block = f"CASE WHEN FLOOR({nth} / {number}) % 2 = 0 THEN {turn} ELSE {number - 1} - {turn} END"
+    place = f"CASE WHEN {held} = 1 THEN {number} ELSE {number - 1} - ({block}) END"
+    return f"SELECT {kept}, CAST({place} AS BIGINT) AS {held} FROM ({ranked}) v"
 
 
 def _with_own_unit(
@@ -201,19 +274,25 @@ def _is_class_of_equal_rows(near: str, columns: Sequence[MaxComputeColumn], spli
     return f"CASE WHEN MIN({near}) {of_class} = MAX({near}) {of_class} AND {enough} THEN 1 ELSE 0 END"
 
 
-def _validation_rows(
+def _count_validation(
     source: MaxComputeSource, table: str, columns: Sequence[MaxComputeColumn], seed: int, split: Split
-) -> int:
+) -> ValidationRows:
     """Count the validation rows among the pinned rows."""
     names = [column.name for column in columns]
     listed = ", ".join(quote_name(name) for name in names)
-    near, exact = (free_name(name, names) for name in _HASHES)
+    near, exact, held = (free_name(name, names) for name in (*_HASHES, "held"))
     hashes = f"{_hash(columns, rounded=True)} AS {near}, {_hash(columns)} AS {exact}"
     rows = f"SELECT {listed}, {hashes} FROM {quote_name(table)}"
-    marked = _mark_validation(rows, listed, names, columns, seed, split)
-    held = free_name("held", names)
-    ((count,),) = source.few_rows(f"SELECT COALESCE(SUM({held}), 0) AS n FROM ({marked}) a")
-    return int(count)
+    mark = _mark_blocks if split.folds else _mark_validation
+    marked = mark(rows, listed, names, columns, seed, split)
+    counts = source.few_rows(f"SELECT {held} AS place, COUNT(*) AS n FROM ({marked}) a GROUP BY {held}")
+    by_place = {int(place): int(count) for place, count in counts}
+    if not split.folds:
+        return ValidationRows(by_place.get(1, 0))
+    is_forward = split.by == "time"
+    tests = by_place.pop(split.folds.number + is_forward, 0)
+    sizes = [by_place[place] for place in sorted(by_place, reverse=True)]
+    return divide_rows(sizes, tests, is_forward=is_forward)
 
 
 def _digest(source: MaxComputeSource, table: str, columns: Sequence[MaxComputeColumn], order: object) -> str:

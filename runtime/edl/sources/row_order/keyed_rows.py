@@ -21,6 +21,7 @@ from edl.sources.duckdb.engine import open_database, planning_wide_hashes
 from edl.sources.duckdb.errors import raise_interrupt, while_reading
 from edl.sources.row_order.order import KeyColumn, find_places
 from edl.sources.row_order.store import RowStore
+from edl.sources.row_order.units import ValidationRows
 from edl.spec import Split
 
 Column = tuple[str, sqltypes.DuckDBPyType]
@@ -66,7 +67,11 @@ def _split_keys(split: Split, columns: Sequence[Column]) -> dict[str, str]:
         is_fractional = str(kind) in ("DOUBLE", "FLOAT")
         return {"unit": f"CASE WHEN isfinite({column}) THEN {column} END" if is_fractional else column}
     if split.by == "group":
-        return {"unit": _hash([(name, kind) for name, kind in columns if name == split.column], "REAL")}
+        keys = {"unit": _hash([(name, kind) for name, kind in columns if name == split.column], "REAL")}
+        if split.folds and split.folds.label:
+            label = split.folds.label
+            keys["kind"] = _hash([(name, kind) for name, kind in columns if name == label], "REAL")
+        return keys
     keys = {"features": _hash([(name, kind) for name, kind in columns if name != split.column], "REAL")}
     if split.by == "stratified":
         keys["kind"] = _hash([(name, kind) for name, kind in columns if name == split.column], "REAL")
@@ -80,16 +85,19 @@ def _hash(columns: Iterable[Column], fraction: str) -> str:
 
 
 class OrderedRows:
-    """Rows in their pinned order. validation: number of rows that validate, the last ones; None without a split."""
+    """Rows in their pinned order. validation: the rows that validate; None without a split."""
 
-    def __init__(self, reader: pa.RecordBatchReader, validation: int | None = None) -> None:
+    def __init__(self, reader: pa.RecordBatchReader, validation: ValidationRows | None = None) -> None:
         self.reader = reader
         self.validation = validation
 
     def pin(self, folder: Path, *, source: str, select: str, seed: int, shuffled: bool) -> Pinned:
         """Pin the rows in a file of the folder."""
         record = pin_rows(folder, self.reader, source=source, select=select, seed=seed, shuffled=shuffled)
-        return msgspec.structs.replace(record, validation=self.validation)
+        if self.validation is None:
+            return record
+        rows, blocks = self.validation
+        return msgspec.structs.replace(record, validation=rows, blocks=blocks)
 
 
 @contextmanager

@@ -4,6 +4,8 @@ Keys of a row, with their names: `near`, the hash of its values with fractions a
 DOUBLE; `held`, true for a row that is marked as one to validate on; `unit`, the time or the hash of the group of a
 split by one of them; `features`, the hash of the columns beside the label; `kind`, the hash of the class.
 
+With folds, `edl.sources.row_order.blocks` divides the rows into the blocks that validate in turn.
+
 DuckDB hashes hashes with the seed. Sorting is NumPy's, of unsigned integers: equal hashes of different rows are rare,
 and are put in order afterwards.
 """
@@ -14,19 +16,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import duckdb
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from edl.sources.duckdb.engine import open_database
+from edl.sources.row_order import blocks
+from edl.sources.row_order.units import Flags, Hashes, Ints, Units, ValidationRows
 from edl.spec import Split
 
 ROWS_PER_VALUE = 20
 SCATTERED = 0.1
-
-Hashes = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 _FEW_KINDS = 32  # classes that are gone through one by one
 
@@ -71,16 +72,10 @@ class EqualRows(NamedTuple):
     sizes: Ints
 
 
-class Units(NamedTuple):
-    """Units of a split. sizes: their rows, None for one each. kinds: numbers of their classes, None for one class."""
-
-    hashes: Hashes
-    sizes: Ints | None
-    kinds: Ints | None
-
-
-def find_places(keys: dict[str, pa.Array], seed: int, split: Split | None) -> tuple[Ints, int | None]:
-    """Return the indices of all rows in their order, and the number of validation rows; None without a split.
+def find_places(
+    keys: dict[str, pa.Array], seed: int, split: Split | None
+) -> tuple[Ints, ValidationRows | None]:
+    """Return the indices of all rows in their order, and the rows that are not trained on; None without a split.
 
     Takes the keys out of the dictionary, to free each once it is used.
     """
@@ -88,13 +83,20 @@ def find_places(keys: dict[str, pa.Array], seed: int, split: Split | None) -> tu
         near = _as_hashes(keys.pop("near"))
         equals = find_equal_rows(near, _as_hashes(keys.pop("exact")), connection)
         nth: Ints | int = 1 if equals is None else equals.nth
-        held = None if split is None else _find_held_rows(keys, near, equals, connection, seed, split)
+        is_folded = split is not None and split.folds and split.folds.divides(len(near))
+        held, assigned = None, None
+        if split is not None and is_folded:
+            assigned = _assign_blocks(keys, near, equals, connection, seed, split)
+        elif split is not None:
+            held = _find_held_rows(keys, near, equals, connection, seed, split)
         places = _hash(connection, near, nth, int(seed))
         order = _sort(places, near, nth)
+    if assigned is not None:
+        return blocks.arrange_rows(order, assigned)
     if held is None:
         return order, None
     is_held = held[order]
-    return np.concatenate([order[~is_held], order[is_held]]), int(np.count_nonzero(is_held))
+    return np.concatenate([order[~is_held], order[is_held]]), ValidationRows(int(np.count_nonzero(is_held)))
 
 
 def find_equal_rows(near: Hashes, exact: Hashes, connection: duckdb.DuckDBPyConnection) -> EqualRows | None:
@@ -127,29 +129,69 @@ def _find_held_rows(
         return np.asarray(keys.pop("held").to_numpy(zero_copy_only=False), np.bool_)
     if split.by in ("time", "group"):
         return _held_by_value(keys.pop("unit"), connection, seed, split)
+    units = _find_units(keys, near, equals, connection)
+    held = _held_units(units, connection, seed, split)
+    if units.of_rows is None:
+        return held
+    held = held[units.of_rows]
+    if units.kinds is not None and equals is not None:
+        drawn = _hash(connection, _hash(connection, near, equals.nth), int(seed))
+        held |= _hold_classes_of_one_unit(drawn, held, units.kinds[units.of_rows], split)
+    return held
+
+
+def _find_units(
+    keys: dict[str, pa.Array], near: Hashes, equals: EqualRows | None, connection: duckdb.DuckDBPyConnection
+) -> Units:
+    """Return the units of a split at random: the rows that are equal, or each row if those are separate."""
     separate = _are_separate(_as_hashes(keys.pop("features")), equals)
     of_class = keys.pop("kind", None)
     if separate or equals is None:
         nth: Ints | int = 1 if equals is None else equals.nth
         hashes = _hash(connection, near, nth) if separate else near
-        return _held_units(Units(hashes, None, _kinds(of_class)), connection, seed, split)
+        return Units(hashes, None, _kinds(of_class))
     first = equals.rows[equals.starts]
     kinds = None if of_class is None else _kinds(of_class.take(pa.array(first)))
-    of_units = _held_units(Units(near[first], equals.sizes, kinds), connection, seed, split)
-    held = np.empty(len(near), np.bool_)
-    held[equals.rows] = np.repeat(of_units, equals.sizes)
-    if of_class is not None:
-        drawn = _hash(connection, _hash(connection, near, equals.nth), int(seed))
-        held |= _hold_classes_of_one_unit(drawn, held, _kinds(of_class), split)
-    return held
+    of_rows = np.empty(len(near), np.int64)
+    of_rows[equals.rows] = np.repeat(np.arange(len(first)), equals.sizes)
+    return Units(near[first], equals.sizes, kinds, of_rows)
 
 
-def _hold_classes_of_one_unit(drawn: Hashes, held: Flags, kinds: Ints | None, split: Split) -> Flags:
+def _assign_blocks(
+    keys: dict[str, pa.Array],
+    near: Hashes,
+    equals: EqualRows | None,
+    connection: duckdb.DuckDBPyConnection,
+    seed: int,
+    split: Split,
+) -> blocks.Assigned:
+    """Assign the rows to the test rows and to the blocks of a split with folds."""
+    folds = split.folds
+    if not folds:
+        raise ValueError("the split has no folds")
+    if split.by == "time":
+        return blocks.assign_times(keys.pop("unit"), connection, folds)
+    if split.by == "group":
+        unit, of_class = keys.pop("unit"), keys.pop("kind", None)
+        units = blocks.group_rows(_as_hashes(unit), _kinds(of_class))
+    else:
+        units = _find_units(keys, near, equals, connection)
+        if units.of_rows is not None and units.kinds is not None and equals is not None:
+            units = blocks.separate_lone_units(units, _hash(connection, near, equals.nth))
+    drawn = _hash(connection, units.hashes, int(seed))
+    tested = np.zeros(len(units.hashes), np.bool_)
+    if folds.test:
+        share = msgspec.structs.replace(split, fraction=folds.test, fewest=0)
+        tested = _held_units(units, connection, seed, share)
+    return blocks.deal_units(units, drawn, tested, folds.number)
+
+
+def _hold_classes_of_one_unit(drawn: Hashes, held: Flags, kinds: Ints, split: Split) -> Flags:
     """Return rows that validate too, of classes that have none because their rows are equal.
 
     No copy of an observation is so common; the only value of a class is, such as NULL.
     """
-    if kinds is None or split.by != "stratified" or not held.any():
+    if split.by != "stratified" or not held.any():
         return np.zeros(len(held), np.bool_)
     totals, validating = np.bincount(kinds), np.bincount(kinds, held)
     aims = np.floor(totals * float(split.fraction) + 0.5).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The time of trials, and the rows of their folds."""
+"""The time of trials."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from typing import Any
 
 import pytest
 
-from edl.data.readers import RotatedReader
 from edl.jobs.outcome import Outcome
 from edl.program import read_spec
 from edl.run.search import trial_pool, trial_runner
 from edl.run.search.trial_pool import TrialPool, needed_seconds, trial_seconds
-from edl.run.search.trial_runner import LATE, rotation_of
+from edl.run.search.trial_runner import LATE
 from edl.run.training_client import TrainingProcess
 from edl.run.training_protocol import TrialRun
 from edl.spec import Rows
-from tests.edl.programs import rows_of
-from tests.edl.run.search.conftest import LONG, PLAIN, ROWS, run, searching, waves
+from tests.edl.run.search.conftest import LONG, PLAIN, ROWS, run, searching
 
 
 @pytest.fixture
@@ -62,25 +60,6 @@ def test_a_trial_that_does_not_answer_is_ended_with_its_process(
     deaf = {"append": "\nimport threading as _threading\n_threading.Event().wait()\n"}
     outcome = run(searching(tmp_path / "program", [PLAIN[1], deaf, PLAIN[0]], time_limit=1e6))
     assert [trial.error for trial in outcome.trials][:2] == ["", LATE]
-
-
-@pytest.mark.parametrize(
-    ("training", "validation", "folds"), [(80, 40, 3), (60, 60, 2), (90, 10, 1), (70, 30, 3)]
-)
-def test_each_fold_validates_on_other_rows_and_trains_on_the_rest(
-    tmp_path: Path, training: int, validation: int, folds: int
-) -> None:
-    rows, size = Rows(True, ROWS, training, validation), training + validation
-    reader = rows_of(tmp_path, waves())
-    given = waves()["y"].to_pylist()
-    seen: list[float] = []
-    for fold in range(folds):
-        turned = RotatedReader(reader, rotation_of(rows, fold), size)
-        found = [value for batch in turned.read(0, ROWS, ["y"]) for value in batch["y"].to_pylist()]
-        assert sorted(found) == sorted(given)
-        assert found[size:] == given[size:], "rows behind both stay where they are"
-        seen = found[training:size] + seen
-    assert seen == given[size - folds * validation : size]
 
 
 @pytest.mark.parametrize(("threads", "started"), [(1, 0), (2, 1)])

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edl.sources.row_order.order import ROWS_PER_VALUE, KeyColumn, find_places
+from edl.sources.row_order.units import ValidationRows
 from edl.spec import Split
 
 ORDER = """
@@ -59,19 +60,19 @@ def test_different_rows_validate_in_the_order_of_their_hashes_until_the_fraction
     near = list(range(100, 100 + rows))
     order, validation = find_places(keys(near, near, features=near), seed, Split("random", fraction=fraction))
     wanted = min(int(rows * fraction + 0.5), rows - 1)
-    assert validation == wanted
+    assert validation == ValidationRows(wanted)
     assert {near[at] for at in order[rows - wanted :]} == {*drawn_units(near, seed)[:wanted]}
 
 
 def test_copies_of_a_row_are_on_one_side_unless_there_are_few_values() -> None:
     near = [at // 2 for at in range(400)]
     order, validation = find_places(keys(near, near, features=near), 1, Split("random", fraction=0.1))
-    assert validation == 40
+    assert validation == ValidationRows(40)
     held = sorted(near[at] for at in order[-40:])
     assert held[::2] == held[1::2]
     few = [at % 3 for at in range(3 * ROWS_PER_VALUE)]
     order, validation = find_places(keys(few, few, features=few), 1, Split("random", fraction=0.1))
-    assert validation == 6
+    assert validation == ValidationRows(6)
 
 
 @pytest.mark.parametrize("classes", [2, 40], ids=["few classes", "many classes"])
@@ -81,7 +82,7 @@ def test_each_class_has_its_share(classes: int) -> None:
     order, validation = find_places(
         keys(near, near, features=near, kind=kind), 1, Split("stratified", "y", fraction=0.2)
     )
-    assert validation == 800
+    assert validation == ValidationRows(800)
     held = np.bincount([kind[at] for at in order[-800:]])
     assert held.tolist() == [800 // classes] * classes
 
@@ -89,7 +90,7 @@ def test_each_class_has_its_share(classes: int) -> None:
 def test_too_few_rows_have_no_validation_rows() -> None:
     near = list(range(10))
     split = Split("random", fraction=0.5, fewest=11)
-    assert find_places(keys(near, near, features=near), 1, split)[1] == 0
+    assert find_places(keys(near, near, features=near), 1, split)[1] == ValidationRows(0)
 
 
 @pytest.mark.parametrize("kind", [pa.uint64(), pa.timestamp("us"), pa.bool_()], ids=str)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from edl import spec
@@ -147,11 +148,12 @@ def test_the_statement_of_a_candidate_compiles_to_its_jobspec(duckdb: Session, c
             "optimizer",
             "loss",
             "training",
-            "rows",
             "weights",
             "validation",
         ):
             assert getattr(own, part) == getattr(each.spec, part), part
+        rows = each.spec.rows
+        assert own.rows == msgspec.structs.replace(rows, blocks=msgspec.UNSET), "folds are of the search"
 
 
 def test_a_search_of_libraries_that_are_not_installed_says_which(

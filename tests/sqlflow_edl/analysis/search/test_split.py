@@ -4,55 +4,68 @@ from __future__ import annotations
 
 import pytest
 
-from edl.spec import Rows
-from sqlflow_edl.analysis.search.split import divide
+from edl.spec import Rows, Split, SplitFolds, ValidationBlocks
+from sqlflow_edl.analysis.search.split import Division, count_folded_rows, divide, estimate_blocks
+
+
+def numbers(division: Division) -> tuple[int, ...]:
+    return division.rows.training, division.rows.validation, division.test, division.folds
 
 
 @pytest.mark.parametrize(
-    ("total", "training", "validation", "test", "folds"),
-    [
-        (4, 4, 0, 0, 5),
-        (5, 4, 1, 0, 5),
-        (103, 83, 20, 0, 5),
-        (5_000, 4_000, 1_000, 0, 5),
-        (10_000, 8_000, 1_000, 1_000, 1),
-        (50_000, 40_000, 5_000, 5_000, 1),
-    ],
+    ("total", "training", "validation", "test"),
+    [(5_000, 4_000, 1_000, 0), (10_000, 8_000, 1_000, 1_000), (50_000, 40_000, 5_000, 5_000)],
 )
-def test_small_tables_have_folds_and_large_ones_test_rows(
-    total: int, training: int, validation: int, test: int, folds: int
-) -> None:
+def test_large_tables_have_test_rows(total: int, training: int, validation: int, test: int) -> None:
     held_out = 2 * total // 10
     rows = Rows(False, total, total - held_out, held_out)
-    found = divide(rows, total // 10, is_written=False, folds=None)
-    assert (found.rows.training, found.rows.validation, found.test, found.folds) == (
-        training, validation, test, folds,
-    )  # fmt: skip
-    assert found.rows.training + found.rows.validation + found.test == total
+    assert numbers(divide(rows, total // 10, is_written=False)) == (training, validation, test, 1)
 
 
-def test_few_rows_of_many_columns_have_no_folds() -> None:
+def test_rows_of_many_columns_count_several_times() -> None:
+    assert [count_folded_rows(columns) for columns in (3, 200, 400, 1_000)] == [5_000, 5_000, 2_500, 1_000]
     rows = Rows(False, 2_000, 1_600, 400)
-    found = [
-        divide(rows, 200, is_written=False, folds=None, columns=columns).folds for columns in (3, 500, 600)
-    ]
-    assert found == [5, 5, 1]
-    assert divide(rows, 200, is_written=False, folds=5, columns=600).folds == 5
+    assert [divide(rows, 200, is_written=False, columns=columns).test for columns in (500, 600)] == [0, 200]
+
+
+def test_blocks_of_the_rows_are_folds() -> None:
+    rows = Rows(True, 100, 60, 40, "digest", blocks=ValidationBlocks(80, (20, 30, 30)))
+    division = divide(rows, 0, is_written=True)
+    assert numbers(division) == (60, 20, 20, 3)
+    assert division.rows.digest == "digest"
+
+
+def test_the_training_rows_of_a_block_by_time_are_before_its_gap() -> None:
+    blocks = ValidationBlocks(100, (20, 20), is_forward=True, gaps=(5, 5))
+    assert numbers(divide(Rows(True, 100, 80, 20, blocks=blocks), 0, is_written=False)) == (75, 20, 0, 2)
+
+
+def test_without_time_for_folds_the_first_block_validates() -> None:
+    rows = Rows(True, 100, 60, 40, blocks=ValidationBlocks(80, (20, 30, 30)))
+    division = divide(rows, 0, is_written=False, allows_folds=False)
+    assert numbers(division) == (60, 20, 20, 1)
+    assert not division.rows.blocks
+
+
+@pytest.mark.parametrize(("written", "wanted"), [(False, (70, 30, 0, 1)), (True, (70, 10, 20, 1))])
+def test_written_test_rows_are_there_in_small_tables_too(written: bool, wanted: tuple[int, ...]) -> None:
+    assert numbers(divide(Rows(True, 100, 70, 30), 20, is_written=written)) == wanted
 
 
 @pytest.mark.parametrize(
-    ("folds", "written", "wanted"),
+    ("total", "split", "wanted"),
     [
-        (2, False, (50, 50, 0, 2)),
-        (2, True, (40, 40, 20, 2)),
-        (1, False, (70, 30, 0, 1)),
-        (1, True, (70, 10, 20, 1)),
-        (7, True, (69, 11, 20, 7)),
+        (103, Split("random", folds=SplitFolds(5)), ValidationBlocks(103, (21, 21, 21, 20, 20))),
+        (100, Split("group", "g", folds=SplitFolds(3, test=0.1)), ValidationBlocks(90, (30, 30, 30))),
+        (60, Split("time", "t", folds=SplitFolds(5)), ValidationBlocks(60, (10,) * 5, is_forward=True)),
+        (3, Split("random", folds=SplitFolds(5)), ValidationBlocks(3, (1, 1, 1))),
+        (1, Split("random", folds=SplitFolds(5)), None),
+        (101, Split("random", folds=SplitFolds(5, most=100)), None),
+        (100, Split("random"), None),
+        (100, None, None),
     ],
 )
-def test_what_is_written_about_folds_and_test_rows_holds(
-    folds: int, written: bool, wanted: tuple[int, ...]
+def test_rows_that_are_not_pinned_have_blocks_of_about_equal_size(
+    total: int, split: Split | None, wanted: ValidationBlocks | None
 ) -> None:
-    found = divide(Rows(True, 100, 70, 30, "digest"), 20, is_written=written, folds=folds)
-    assert (found.rows.training, found.rows.validation, found.test, found.folds) == wanted
-    assert found.rows.digest == "digest"
+    assert estimate_blocks(split, total) == wanted

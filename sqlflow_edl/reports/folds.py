@@ -1,0 +1,23 @@
+"""Metric of the folds of a search, in words."""
+
+from __future__ import annotations
+
+import math
+
+from edl.spec import FoldValues, JobSpec
+from sqlflow_edl.reports.intervals import mean_of_folds
+from sqlflow_edl.reports.text import number
+
+
+def describe_folds(trained: JobSpec, measured: FoldValues) -> str:
+    """Describe the metric of each fold: `5 folds: rmse 2.1, 2.3, …; mean 2.2, 2 to 2.4 with 95 % confidence`."""
+    split, blocks, values = trained.split, trained.rows.blocks, measured.values
+    by, order = "", ""
+    if split is not None and split.by in ("time", "group"):
+        by = f" by {split.column}"
+    if blocks and blocks.is_forward:
+        values, order = values[::-1], ", the earliest first"
+    ratio = trained.rows.validation / max(1, trained.rows.training)
+    least, most = mean_of_folds(values, ratio)
+    mean = f"mean {number(math.fsum(values) / len(values))}, {number(least)} to {number(most)} with 95 % confidence"
+    return f"{len(values)} folds{by}: {measured.metric} {', '.join(map(number, values))}{order}; {mean}"
