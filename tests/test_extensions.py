@@ -150,10 +150,14 @@ def test_a_statement_of_another_system_names_the_absent_extension_that_reads_it(
     assert "pip install 'sqlflow-edl'" in shown
 
 
-def test_a_command_of_an_absent_extension_names_it_with_its_extra(core: Path) -> None:
-    found = run(core, "from sqlflow_edl.cli.main import main\nsys.exit(main(['language-server']))")
+@pytest.mark.parametrize(("command", "extension"), [("language-server", "editor"), ("ui", "web")])
+def test_a_command_of_an_absent_extension_names_it_with_its_extra(
+    core: Path, command: str, extension: str
+) -> None:
+    found = run(core, f"from sqlflow_edl.cli.main import main\nsys.exit(main([{command!r}]))")
     assert found.returncode == 2
-    assert "the extension editor is not part of this installation" in found.stderr
+    assert f"the extension {extension} is not part of this installation" in found.stderr
+    assert f"'sqlflow-edl[{EXTRAS[extension]}]'" in found.stderr
 
 
 def test_a_module_that_an_extension_lacks_is_no_absent_extension(monkeypatch: pytest.MonkeyPatch) -> None:

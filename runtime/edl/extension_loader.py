@@ -22,6 +22,7 @@ EXTRAS = {
     "model_sql": "",
     "optimization": "optimize",
     "warehouses": "bigquery,clickhouse,hive,snowflake,trino",
+    "web": "serve",
 }
 _FOLDER = ".extensions."
 
@@ -57,7 +58,7 @@ def load_or(module: str, name: str, absent: T) -> T:
     return loaded
 
 
-def deferred(module: str, name: str) -> Callable[..., Any]:
+def defer(module: str, name: str) -> Callable[..., Any]:
     """Return a function of a module that the first call loads. It raises ExtensionError as `load` does."""
 
     def call(*arguments: Any) -> Any:

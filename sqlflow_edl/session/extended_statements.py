@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from edl.extension_loader import deferred
+from edl.extension_loader import defer
 from sqlflow_edl.syntax.kinds import Kind
 
 MODULES: Mapping[Kind, str] = {"optimize": "sqlflow_edl.extensions.optimization.statement"}
@@ -17,4 +17,4 @@ MODULES: Mapping[Kind, str] = {"optimize": "sqlflow_edl.extensions.optimization.
 
 def phase_of_extensions(name: str) -> dict[Any, Callable[..., Any]]:
     """Return a phase's functions by kind, each of which loads its extension when it is called."""
-    return {kind: deferred(module, name) for kind, module in MODULES.items()}
+    return {kind: defer(module, name) for kind, module in MODULES.items()}

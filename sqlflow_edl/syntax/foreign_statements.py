@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from edl.errors import Span
-from edl.extension_loader import deferred
+from edl.extension_loader import defer
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.dialects import Dialect
 
@@ -43,5 +43,5 @@ def find_reader(statement: str) -> Reader | None:
     """Return what reads a statement, or None if it is of no other system."""
     for foreign in FOREIGN_STATEMENTS:
         if foreign.beginning.match(statement):
-            return deferred(foreign.module, foreign.function)
+            return defer(foreign.module, foreign.function)
     return None

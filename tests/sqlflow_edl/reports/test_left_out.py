@@ -12,10 +12,10 @@ from edl.models.fitting import Fitting
 from edl.models.registry.records import ModelRecord, ModelVersion
 from edl.spec import Member, Query, Standardize
 from edl.spec.job import Field
+from sqlflow_edl.extensions.web.model_reader import ModelDetails
+from sqlflow_edl.extensions.web.model_view import render_report
 from sqlflow_edl.reports.description import describe
 from sqlflow_edl.session.session import Session
-from sqlflow_edl.web.model_reader import ModelDetails
-from sqlflow_edl.web.model_view import render_report
 from tests.edl.models.conftest import SPEC, write
 
 REASON = "most of its texts occur once"

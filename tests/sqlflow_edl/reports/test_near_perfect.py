@@ -12,12 +12,12 @@ from edl.models.fitting import ColumnSummary, Fitting
 from edl.models.registry.records import ModelRecord, ModelVersion
 from edl.spec import ClassLabel
 from sqlflow_edl.display.final_report import final_report
+from sqlflow_edl.extensions.web.model_reader import ModelDetails
+from sqlflow_edl.extensions.web.model_view import render_report
 from sqlflow_edl.reports.description import describe
 from sqlflow_edl.reports.near_perfect import doubt
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax import parse
-from sqlflow_edl.web.model_reader import ModelDetails
-from sqlflow_edl.web.model_view import render_report
 from tests.edl.models.conftest import SPEC, write
 
 CHURNED = msgspec.structs.replace(SPEC, label=ClassLabel("churned", (False, True)))

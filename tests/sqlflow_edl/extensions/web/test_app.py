@@ -16,11 +16,11 @@ from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.events import EpochEnd
 from edl.jobs.recording import JobRecorder
 from sqlflow_edl.cli.main import main
+from sqlflow_edl.extensions.web.app import application
+from sqlflow_edl.extensions.web.guard import FIELD, PageAccess, cookie_name
+from sqlflow_edl.extensions.web.model_reader import ModelReader
 from sqlflow_edl.serving.store import ModelStore
-from sqlflow_edl.web.app import application
-from sqlflow_edl.web.guard import FIELD, PageAccess, cookie_name
-from sqlflow_edl.web.model_reader import ModelReader
-from tests.sqlflow_edl.web.conftest import Browser
+from tests.sqlflow_edl.extensions.web.conftest import Browser
 
 PAGES = (
     "/",

@@ -13,11 +13,11 @@ import pytest
 from starlette.types import ASGIApp
 
 from edl.models.registry.records import ModelRecord
+from sqlflow_edl.extensions.web.app import application
+from sqlflow_edl.extensions.web.guard import PageAccess
+from sqlflow_edl.extensions.web.model_reader import ModelReader
 from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.session.session import Session
-from sqlflow_edl.web.app import application
-from sqlflow_edl.web.guard import PageAccess
-from sqlflow_edl.web.model_reader import ModelReader
 from tests.databases import fill
 from tests.sqlflow_edl.serving.rows_of_sales import sales
 

@@ -11,12 +11,12 @@ from edl.jobs.trials import Trial
 from edl.models.archive import Archive, Figures
 from edl.models.fitting import ColumnSummary, Histogram
 from edl.spec import TREES, Computed, Feature, ScoreCurve, each_label, source_columns, sources
+from sqlflow_edl.extensions.web.model_reader import ModelDetails
+from sqlflow_edl.extensions.web.rendering import asset, render
 from sqlflow_edl.reports import text as words
 from sqlflow_edl.reports.description import left_out, warnings
 from sqlflow_edl.reports.intervals import Interval, intervals, measured_rows
 from sqlflow_edl.reports.verdict import verdict
-from sqlflow_edl.web.model_reader import ModelDetails
-from sqlflow_edl.web.rendering import asset, render
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)  # of the intervals of a predicted number
 FEW_VALUES = 10  # of a column: its frequent values are shown

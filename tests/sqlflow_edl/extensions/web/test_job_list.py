@@ -14,10 +14,10 @@ from edl.jobs.event_log import record_end
 from edl.jobs.events import EpochEnd, Progress, TrialEnd
 from edl.jobs.outcome import Outcome
 from edl.jobs.recording import JobRecorder
-from sqlflow_edl.web.app import application
-from sqlflow_edl.web.guard import PageAccess
-from sqlflow_edl.web.job_list import PAGE
-from tests.sqlflow_edl.web.conftest import Browser
+from sqlflow_edl.extensions.web.app import application
+from sqlflow_edl.extensions.web.guard import PageAccess
+from sqlflow_edl.extensions.web.job_list import PAGE
+from tests.sqlflow_edl.extensions.web.conftest import Browser
 
 TRAIN = "SELECT a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s FROM t TO TRAIN DNNClassifier LABEL y INTO {}"
 

@@ -39,7 +39,7 @@ def render(template: str, **values: object) -> str:
 
 def asset(name: str) -> str:
     """Return the text of a static file."""
-    return (resources.files("sqlflow_edl.web") / "static" / name).read_text(encoding="utf-8")
+    return (resources.files("sqlflow_edl.extensions.web") / "static" / name).read_text(encoding="utf-8")
 
 
 def without_secrets(words: str) -> str:
@@ -71,7 +71,7 @@ def symbol(state: str) -> str:
 @functools.cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("sqlflow_edl.web"),
+        loader=jinja2.PackageLoader("sqlflow_edl.extensions.web"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -7,11 +7,11 @@ import socket
 import uvicorn
 
 from edl.data.url import redacted
+from sqlflow_edl.extensions.web.app import application
+from sqlflow_edl.extensions.web.guard import PageAccess
+from sqlflow_edl.extensions.web.model_reader import ModelReader
 from sqlflow_edl.serving.guard import is_local
 from sqlflow_edl.serving.store import ModelStore
-from sqlflow_edl.web.app import application
-from sqlflow_edl.web.guard import PageAccess
-from sqlflow_edl.web.model_reader import ModelReader
 
 MOST_CONNECTIONS = 200
 GRACE = 3  # seconds for requests under way when the server ends

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from sqlflow_edl.extensions.web import prediction
+from sqlflow_edl.extensions.web.guard import FIELD
+from sqlflow_edl.extensions.web.model_reader import ModelReader
+from sqlflow_edl.extensions.web.prediction import RowPredictor
+from sqlflow_edl.extensions.web.prediction_form import read_row
 from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.session.session import Session
-from sqlflow_edl.web import prediction
-from sqlflow_edl.web.guard import FIELD
-from sqlflow_edl.web.model_reader import ModelReader
-from sqlflow_edl.web.prediction import RowPredictor
-from sqlflow_edl.web.prediction_form import read_row
-from tests.sqlflow_edl.web.conftest import Answer, Browser
+from tests.sqlflow_edl.extensions.web.conftest import Answer, Browser
 
 
 def asked(browser: Browser, model: str, **fields: str) -> Answer:

@@ -17,8 +17,8 @@ from edl.tasks.curve import LearningCurve
 from sqlflow_edl.backends import find
 from sqlflow_edl.backends.base import JobHandle
 from sqlflow_edl.backends.report import JobReport, report, state_of
-from sqlflow_edl.web.job_list import JobList, JobPage, JobQuery, Line
-from sqlflow_edl.web.job_progress import ProgressView, job_progress, where_it_runs
+from sqlflow_edl.extensions.web.job_list import JobList, JobPage, JobQuery, Line
+from sqlflow_edl.extensions.web.job_progress import ProgressView, job_progress, where_it_runs
 
 MOST = 32  # jobs with events that stay open
 LINES = 200  # of a log

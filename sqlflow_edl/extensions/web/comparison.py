@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from sqlflow_edl.backends.report import facts
+from sqlflow_edl.extensions.web.job_reader import JobView
+from sqlflow_edl.extensions.web.model_reader import ModelDetails
+from sqlflow_edl.extensions.web.model_view import Series, curves, line, name_axis
+from sqlflow_edl.extensions.web.rendering import path_of
 from sqlflow_edl.reports.text import number
-from sqlflow_edl.web.job_reader import JobView
-from sqlflow_edl.web.model_reader import ModelDetails
-from sqlflow_edl.web.model_view import Series, curves, line, name_axis
-from sqlflow_edl.web.rendering import path_of
 
 SIDE_BY_SIDE = ("validation", "test", "metrics", "model", "training", "calibration", "features", "lineage")
 _NOT_COMPARED = ("name", "statement", "data digest", "schema digest", "started", "created", "job", "note")

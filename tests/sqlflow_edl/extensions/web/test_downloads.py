@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from edl.models.archive import read_archive
+from sqlflow_edl.extensions.web.downloads import Downloads
+from sqlflow_edl.extensions.web.guard import FIELD
+from sqlflow_edl.extensions.web.model_reader import ModelReader
 from sqlflow_edl.serving.model import load_model
 from sqlflow_edl.serving.store import ModelStore
-from sqlflow_edl.web.downloads import Downloads
-from sqlflow_edl.web.guard import FIELD
-from sqlflow_edl.web.model_reader import ModelReader
-from tests.sqlflow_edl.web.conftest import Browser
+from tests.sqlflow_edl.extensions.web.conftest import Browser
 
 
 def test_the_archive_of_a_version_is_a_file(browser: Browser) -> None:
@@ -59,7 +59,7 @@ def test_a_model_is_exported_as_onnx(browser: Browser) -> None:
 
 @pytest.mark.soak
 def test_what_has_no_form_as_onnx_is_told(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlflow_edl.web.downloads.SECONDS", 0.01)
+    monkeypatch.setattr("sqlflow_edl.extensions.web.downloads.SECONDS", 0.01)
     found = browser.post("/onnx?model=costs", {FIELD: browser.access.form_token})
     assert found.status == 500
     assert "the export takes more than 0 s" in found.text

@@ -24,16 +24,16 @@ from edl.jobs import job_folder
 from edl.models.registry.records import split_reference
 from sqlflow_edl.backends.report import INSTANCES, SERVERS, instance_rows, server_rows
 from sqlflow_edl.backends.report import facts as job_facts
-from sqlflow_edl.web.comparison import compare_jobs, compare_models
-from sqlflow_edl.web.downloads import Downloads, has_onnx
-from sqlflow_edl.web.guard import FIELD, PageAccess, PageGuard, cookie_name
-from sqlflow_edl.web.job_list import JobQuery, names_in
-from sqlflow_edl.web.job_reader import JobReader, JobView
-from sqlflow_edl.web.model_reader import ModelDetails, ModelListing, ModelReader
-from sqlflow_edl.web.model_view import render_report, view
-from sqlflow_edl.web.prediction import RowPredictor
-from sqlflow_edl.web.prediction_form import PredictionForm, form_of, read_row
-from sqlflow_edl.web.rendering import asset, path_of, render
+from sqlflow_edl.extensions.web.comparison import compare_jobs, compare_models
+from sqlflow_edl.extensions.web.downloads import Downloads, has_onnx
+from sqlflow_edl.extensions.web.guard import FIELD, PageAccess, PageGuard, cookie_name
+from sqlflow_edl.extensions.web.job_list import JobQuery, names_in
+from sqlflow_edl.extensions.web.job_reader import JobReader, JobView
+from sqlflow_edl.extensions.web.model_reader import ModelDetails, ModelListing, ModelReader
+from sqlflow_edl.extensions.web.model_view import render_report, view
+from sqlflow_edl.extensions.web.prediction import RowPredictor
+from sqlflow_edl.extensions.web.prediction_form import PredictionForm, form_of, read_row
+from sqlflow_edl.extensions.web.rendering import asset, path_of, render
 
 PART = "x-part"  # header of a request for a part of a page
 RECENT = 8  # jobs and models of the overview

@@ -14,8 +14,8 @@ from edl.models.archive import read_archive
 from edl.models.registry.records import ModelRecord, ModelVersion
 from edl.spec import Calibration, ClassLabel, Residuals
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.web.model_reader import ModelDetails
-from sqlflow_edl.web.model_view import render_report
+from sqlflow_edl.extensions.web.model_reader import ModelDetails
+from sqlflow_edl.extensions.web.model_view import render_report
 from tests.edl.models.conftest import SPEC, write
 
 

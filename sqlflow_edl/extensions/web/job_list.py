@@ -17,9 +17,9 @@ from edl.jobs.snapshot import Snapshot, read_snapshot
 from edl.metrics.names import by_name
 from sqlflow_edl.backends.base import JobSummary
 from sqlflow_edl.backends.report import JOBS, list_rows, state_of
+from sqlflow_edl.extensions.web.job_progress import ProgressView, job_progress
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.parse import read_statements
-from sqlflow_edl.web.job_progress import ProgressView, job_progress
 
 PAGE = 50  # jobs
 MOST_SORTED = 1000  # jobs from which metrics are read to sort by one
