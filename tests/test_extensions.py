@@ -14,6 +14,7 @@ import pytest
 from edl.data.url import SOURCES
 from edl.extension_loader import EXTRAS, load
 from edl.installation import requirements
+from sqlflow_edl import REGISTER_MODEL
 from sqlflow_edl.cli.main import COMMANDS
 from sqlflow_edl.cli.models.export import AS_SQL
 from sqlflow_edl.extensions import lineage
@@ -84,7 +85,7 @@ def test_what_tables_name_is_there() -> None:
         (f"sqlflow_edl.{module}", name) for module, _, name in (c.rpartition(".") for c in COMMANDS.values())
     ]
     named += [(module, "run") for module in extended_statements.MODULES.values()]
-    named += [ANSWERS, AS_SQL]
+    named += [ANSWERS, AS_SQL, REGISTER_MODEL]
     named += [(foreign.module, foreign.function) for foreign in FOREIGN_STATEMENTS]
     extensions = [(module, name) for module, name in named if ".extensions." in module]
     assert len(extensions) > 8
@@ -150,7 +151,9 @@ def test_a_statement_of_another_system_names_the_absent_extension_that_reads_it(
     assert "pip install 'sqlflow-edl'" in shown
 
 
-@pytest.mark.parametrize(("command", "extension"), [("language-server", "editor"), ("ui", "web")])
+@pytest.mark.parametrize(
+    ("command", "extension"), [("language-server", "editor"), ("serve", "serving"), ("ui", "web")]
+)
 def test_a_command_of_an_absent_extension_names_it_with_its_extra(
     core: Path, command: str, extension: str
 ) -> None:

@@ -17,7 +17,7 @@ from edl.frameworks.trees.forest import Forest, of_xgboost
 from edl.frameworks.trees.objectives import XGBOOST
 from edl.models.archive import Archive, read_archive
 from sqlflow_edl.codegen.trees import objective
-from sqlflow_edl.serving.model import ServedModel, load_model
+from sqlflow_edl.extensions.serving.model import ServedModel, load_model
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 from tests.searches import short

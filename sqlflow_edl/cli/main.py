@@ -119,7 +119,7 @@ COMMANDS = {
     "scale": "cli.jobs.scale.scale_",
     "cancel": "cli.jobs.cancel.cancel",
     "image": "cli.image.image",
-    "serve": "cli.models.serve.serve",
+    "serve": "extensions.serving.serve.serve",
     "ui": "extensions.web.ui.ui",
     "report": "extensions.web.report.report",
     "copy": "cli.models.copy.copy",

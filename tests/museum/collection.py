@@ -21,7 +21,7 @@ from edl.models.registry.records import ModelRecord
 from edl.program.user_model import PATH_VARIABLE
 from edl.spec.extra_outputs import extra_outputs
 from sqlflow_edl.analysis.extra_outputs import output_names
-from sqlflow_edl.serving.model import load_model
+from sqlflow_edl.extensions.serving.model import load_model
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 

@@ -16,7 +16,7 @@ from edl.frameworks.networks.onnx import NetworkFile, reason_against
 from edl.frameworks.onnx.ensemble import EnsembleFile
 from edl.models.archive import Archive
 from sqlflow_edl.extensions.model_sql import QueryOptions, model_query
-from sqlflow_edl.serving.model import load_model
+from sqlflow_edl.extensions.serving.model import load_model
 from tests.sqlflow_edl.extensions.model_sql.test_text import CITY, archive, no_forest
 from tests.trained import Models, fed, rows
 

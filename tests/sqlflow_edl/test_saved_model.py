@@ -10,7 +10,7 @@ import pytest
 
 from edl import spec
 from edl.frameworks.networks.onnx import NetworkFile
-from sqlflow_edl.serving.model import load_model
+from sqlflow_edl.extensions.serving.model import load_model
 from tests.sqlflow_edl.extensions.model_sql.test_text import CITY, archive
 from tests.trained import fed
 

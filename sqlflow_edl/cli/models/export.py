@@ -34,7 +34,7 @@ def export(options: argparse.Namespace) -> int:
         if options.sql:
             written: int = load(*AS_SQL)(archive, version.reference, options)
             return written
-        from sqlflow_edl.serving.exporting import run_export
+        from sqlflow_edl.backends.exporting import run_export
 
         is_written = run_export(archive, Path(folder) / "program", options.output)
         return exit_codes.OK if is_written else exit_codes.FAILED

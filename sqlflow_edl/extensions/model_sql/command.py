@@ -11,10 +11,10 @@ from edl.errors import JobError, SQLFlowError
 from edl.frameworks.trees.forest import Forest, of_xgboost
 from edl.frameworks.trees.objectives import XGBOOST
 from edl.models.archive import Archive, read_archive
+from sqlflow_edl.backends.exporting import run_export
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.codegen.trees import objective
 from sqlflow_edl.extensions.model_sql.query import QueryOptions, model_query
-from sqlflow_edl.serving.exporting import run_export
 
 
 def write_query(archive: Path, reference: str, options: argparse.Namespace) -> int:

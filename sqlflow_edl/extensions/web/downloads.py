@@ -10,8 +10,8 @@ from pathlib import Path
 from edl.errors import ClusterError
 from edl.frameworks.export import FORMATS
 from edl.models.archive import Archive
+from edl.models.registry.model_store import ModelStore
 from edl.models.registry.records import ModelVersion
-from sqlflow_edl.serving.store import ModelStore
 
 SECONDS = 300.0  # of an export
 
@@ -38,7 +38,7 @@ class Downloads:
         """Return the model as ONNX. Raises JobError if it has no such form, ClusterError during another export,
         SourceError if the store cannot be read.
         """
-        from sqlflow_edl.serving.exporting import export_file
+        from sqlflow_edl.backends.exporting import export_file
 
         if not self._exports.acquire(blocking=False):
             raise ClusterError("the server exports another model", hint="try again in a minute")

@@ -16,7 +16,8 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sqlflow_edl.serving.guard import bears, host_of, is_local
+from sqlflow_edl.cli.models.listening import is_local
+from sqlflow_edl.extensions.serving.guard import bears, host_of
 
 OPEN = ("/healthz", "/login")  # and what is in /static/
 FIELD = "form_token"  # of forms

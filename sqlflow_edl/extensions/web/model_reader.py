@@ -13,11 +13,11 @@ from pathlib import Path
 from edl.errors import SemanticError, SourceError, did_you_mean
 from edl.models.archive import Archive, read_archive
 from edl.models.registry.base import no_version
+from edl.models.registry.model_store import Fingerprint, ModelStore
 from edl.models.registry.records import ModelVersion, split_reference
 from sqlflow_edl.reports.description import describe
 from sqlflow_edl.reports.importances import Shares, shares
 from sqlflow_edl.reports.reasons import usual_values
-from sqlflow_edl.serving.store import Fingerprint, ModelStore
 
 MOST = 64  # models in memory
 

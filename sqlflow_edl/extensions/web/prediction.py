@@ -16,16 +16,16 @@ import pyarrow as pa
 from edl.errors import ClusterError, SemanticError
 from edl.evaluation.prediction import probabilities
 from edl.jobs.outcome import JobCancelledError
+from edl.models.registry.model_store import ModelStore
 from edl.models.registry.records import ModelVersion
 from edl.spec import TREES
 from sqlflow_edl.reports.importances import unit
 from sqlflow_edl.reports.reasons import Reason, describe_prediction, reasons
 from sqlflow_edl.reports.text import size
 from sqlflow_edl.reports.text import value as text_of
-from sqlflow_edl.serving.store import ModelStore
 
 if TYPE_CHECKING:
-    from sqlflow_edl.serving.model import ServedModel
+    from sqlflow_edl.extensions.serving.model import ServedModel
 
 MOST_MODELS = 3  # in memory
 MOST_BYTES = 256 << 20  # of the archive of a model that is loaded for a page
@@ -100,7 +100,9 @@ class RowPredictor:
         return self._models[version.archive]
 
     def _read(self, version: ModelVersion) -> _Loaded:
-        from sqlflow_edl.serving.model import load_model  # the pages do without until somebody predicts
+        from sqlflow_edl.extensions.serving.model import (
+            load_model,  # the pages do without until somebody predicts
+        )
 
         with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
             file = Path(folder) / "model.zip"

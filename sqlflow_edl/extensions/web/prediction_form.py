@@ -16,7 +16,7 @@ from edl.errors import SQLFlowError
 from edl.models.archive import Archive
 from edl.models.fitting import ColumnSummary
 from sqlflow_edl.analysis.inference.prediction import prediction_in_memory
-from sqlflow_edl.serving.rows import from_records
+from sqlflow_edl.extensions.serving.rows import from_records
 
 SHOWN = 12  # fields before the others, which are folded
 MOST_FIELDS = 500

@@ -15,9 +15,9 @@ from sqlflow_edl.display.files import OutputFile, name_write_errors
 @report_errors
 def report(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
+    from edl.models.registry.model_store import ModelStore
     from sqlflow_edl.extensions.web.model_reader import ModelReader
     from sqlflow_edl.extensions.web.model_view import render_report
-    from sqlflow_edl.serving.store import ModelStore
 
     if not (options.source or options.model_store):
         return no_source(options)

@@ -7,11 +7,11 @@ import socket
 import uvicorn
 
 from edl.data.url import redacted
+from edl.models.registry.model_store import ModelStore
+from sqlflow_edl.cli.models.listening import is_local
 from sqlflow_edl.extensions.web.app import application
 from sqlflow_edl.extensions.web.guard import PageAccess
 from sqlflow_edl.extensions.web.model_reader import ModelReader
-from sqlflow_edl.serving.guard import is_local
-from sqlflow_edl.serving.store import ModelStore
 
 MOST_CONNECTIONS = 200
 GRACE = 3  # seconds for requests under way when the server ends

@@ -13,9 +13,9 @@ from sqlflow_edl.cli.models.listening import check_installed, say, token_for
 def ui(options: argparse.Namespace) -> int:
     """Run the command until SIGTERM or Ctrl-C, and return the exit code."""
     check_installed()
+    from edl.models.registry.model_store import ModelStore
+    from sqlflow_edl.extensions.serving.server import listen
     from sqlflow_edl.extensions.web.server import server_of
-    from sqlflow_edl.serving.server import listen
-    from sqlflow_edl.serving.store import ModelStore
 
     token = token_for(options.host, options.token_file)
     source = options.model_store or options.source or ""

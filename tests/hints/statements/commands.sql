@@ -355,7 +355,7 @@ $ sqlflow export --source sqlite:a.sqlite --sql --from t m
 $ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT i AS x, i + random() AS y FROM range(200) AS r(i)" -e "SELECT x, y FROM t LABEL y WITH auto.models = lightgbm, auto.trials = 2, auto.max_members = 2 INTO m"
 $ «sqlflow export --source duckdb:a.duckdb --sql --from t m»
 
--- site: sqlflow_edl.serving.catalog ModelCatalog.start
+-- site: sqlflow_edl.extensions.serving.catalog ModelCatalog.start
 -- hint: train one: SELECT … TO TRAIN … INTO my_model
 -- take: SELECT … (TO TRAIN) … (INTO my_model)
 -- as: sqlflow run --source duckdb:a.duckdb -e "SELECT x, y FROM t \1 BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y \2"
@@ -483,7 +483,7 @@ $ sqlflow compile -o out --schema my.sql p.sql
 -- file people.csv: a,b\n1,2\n
 $ «sqlflow run people.csv»
 
--- site: sqlflow_edl.serving.server listen
+-- site: sqlflow_edl.extensions.serving.server listen
 -- hint: choose another with --host
 -- take: another with (--host)
 -- as: \1 127.0.0.1
@@ -491,7 +491,7 @@ $ «sqlflow run people.csv»
 $ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT 1 AS x"
 $ SQLFLOW_SERVE_TOKEN=secret sqlflow serve --source duckdb:a.duckdb --port 0 «--host 192.0.2.7»
 
--- site: sqlflow_edl.serving.server listen
+-- site: sqlflow_edl.extensions.serving.server listen
 -- hint: choose another with --port
 -- take: another with (--port)
 -- as: "\1", "0"

@@ -37,7 +37,7 @@ def test_a_missing_package_is_named_with_its_extra(
 
 
 def test_a_taken_port_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    from sqlflow_edl.serving.server import listen
+    from sqlflow_edl.extensions.serving.server import listen
 
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]

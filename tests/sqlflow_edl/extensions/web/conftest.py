@@ -12,14 +12,14 @@ from urllib.parse import urlencode
 import pytest
 from starlette.types import ASGIApp
 
+from edl.models.registry.model_store import ModelStore
 from edl.models.registry.records import ModelRecord
 from sqlflow_edl.extensions.web.app import application
 from sqlflow_edl.extensions.web.guard import PageAccess
 from sqlflow_edl.extensions.web.model_reader import ModelReader
-from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
-from tests.sqlflow_edl.serving.rows_of_sales import sales
+from tests.sqlflow_edl.extensions.serving.rows_of_sales import sales
 
 MODELS = (Path(__file__).parent / "models.sql").read_text()
 

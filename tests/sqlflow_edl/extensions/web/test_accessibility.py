@@ -12,11 +12,11 @@ from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.events import EpochEnd, Progress, TrialEnd
 from edl.jobs.recording import JobRecorder
+from edl.models.registry.model_store import ModelStore
+from sqlflow_edl.extensions.serving.server import listen
 from sqlflow_edl.extensions.web.model_reader import ModelReader
 from sqlflow_edl.extensions.web.model_view import render_report
 from sqlflow_edl.extensions.web.server import server_of
-from sqlflow_edl.serving.server import listen
-from sqlflow_edl.serving.store import ModelStore
 from tests import axe
 from tests.axe import faults
 from tests.browser import MISSING, Chromium, chromium

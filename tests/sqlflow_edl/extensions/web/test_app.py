@@ -15,11 +15,11 @@ from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.events import EpochEnd
 from edl.jobs.recording import JobRecorder
+from edl.models.registry.model_store import ModelStore
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.extensions.web.app import application
 from sqlflow_edl.extensions.web.guard import FIELD, PageAccess, cookie_name
 from sqlflow_edl.extensions.web.model_reader import ModelReader
-from sqlflow_edl.serving.store import ModelStore
 from tests.sqlflow_edl.extensions.web.conftest import Browser
 
 PAGES = (

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from edl.models.archive import read_archive
+from edl.models.registry.model_store import ModelStore
+from sqlflow_edl.extensions.serving.model import load_model
 from sqlflow_edl.extensions.web.downloads import Downloads
 from sqlflow_edl.extensions.web.guard import FIELD
 from sqlflow_edl.extensions.web.model_reader import ModelReader
-from sqlflow_edl.serving.model import load_model
-from sqlflow_edl.serving.store import ModelStore
 from tests.sqlflow_edl.extensions.web.conftest import Browser
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from edl.models.registry.model_store import ModelStore
 from sqlflow_edl.extensions.web import prediction
 from sqlflow_edl.extensions.web.guard import FIELD
 from sqlflow_edl.extensions.web.model_reader import ModelReader
 from sqlflow_edl.extensions.web.prediction import RowPredictor
 from sqlflow_edl.extensions.web.prediction_form import read_row
-from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.session.session import Session
 from tests.sqlflow_edl.extensions.web.conftest import Answer, Browser
 

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from sqlflow_edl.serving.catalog import ModelCatalog
+from sqlflow_edl.extensions.serving.catalog import ModelCatalog
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 ROWS = (1, 2, 4, 8, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576)

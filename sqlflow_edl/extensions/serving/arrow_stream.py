@@ -16,7 +16,7 @@ import pyarrow.types as types
 
 from edl.data.arrow_types import cast_batch, normal_schema
 from edl.errors import SemanticError, SourceError, did_you_mean
-from sqlflow_edl.serving.rows import ValueProblem
+from sqlflow_edl.extensions.serving.rows import ValueProblem
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 _HEADER, _COMPRESSION = 2, 3  # fields of the tables Message and RecordBatch in Arrow's Message.fbs

@@ -22,13 +22,19 @@ from starlette.responses import Response
 from edl.errors import SemanticError, SQLFlowError, UserCodeError, did_you_mean
 from edl.evaluation.prediction import Results
 from edl.jobs.cores import available_cores
-from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE, TooLargeError, check_rows, read_stream, write_stream
-from sqlflow_edl.serving.batching import Batcher
-from sqlflow_edl.serving.catalog import Loaded, Log, ModelCatalog
-from sqlflow_edl.serving.guard import JSON, answer_error, error_response
-from sqlflow_edl.serving.metrics import Metrics
-from sqlflow_edl.serving.model import ServedModel
-from sqlflow_edl.serving.rows import ValueProblem, from_columns, from_records
+from sqlflow_edl.extensions.serving.arrow_stream import (
+    MEDIA_TYPE,
+    TooLargeError,
+    check_rows,
+    read_stream,
+    write_stream,
+)
+from sqlflow_edl.extensions.serving.batching import Batcher
+from sqlflow_edl.extensions.serving.catalog import Loaded, Log, ModelCatalog
+from sqlflow_edl.extensions.serving.guard import JSON, answer_error, error_response
+from sqlflow_edl.extensions.serving.metrics import Metrics
+from sqlflow_edl.extensions.serving.model import ServedModel
+from sqlflow_edl.extensions.serving.rows import ValueProblem, from_columns, from_records
 
 PARAMETERS = ("interval", "threshold", "extra_outputs")  # of the query part of a URL
 SMALL = 64 << 10  # bytes of a body that the event loop reads itself

@@ -10,11 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from edl.errors import SemanticError
-from sqlflow_edl.serving.catalog import Loaded, ModelCatalog
-from sqlflow_edl.serving.guard import JSON, answer_error, error_response
-from sqlflow_edl.serving.metrics import Metrics
-from sqlflow_edl.serving.openapi import document
-from sqlflow_edl.serving.rows import describe_expected
+from sqlflow_edl.extensions.serving.catalog import Loaded, ModelCatalog
+from sqlflow_edl.extensions.serving.guard import JSON, answer_error, error_response
+from sqlflow_edl.extensions.serving.metrics import Metrics
+from sqlflow_edl.extensions.serving.openapi import document
+from sqlflow_edl.extensions.serving.rows import describe_expected
 
 
 class ModelPages:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.types as types
@@ -26,13 +26,11 @@ from edl.data.names import quote_part
 from edl.errors import SemanticError, SourceError, SQLFlowError
 from edl.models.registry.base import Registry
 from edl.models.registry.factory import open_registry
-from sqlflow_edl.serving.model import ServedModel, load_model
-from sqlflow_edl.serving.rows import to_column
+from sqlflow_edl.extensions.serving.model import ServedModel, load_model
+from sqlflow_edl.extensions.serving.rows import to_column
 
 if TYPE_CHECKING:
-    import duckdb
-
-    Connection: TypeAlias = "duckdb.DuckDBPyConnection | sqlite3.Connection"
+    from edl.data.url import Connection
 
 ALL = "_all"  # end of the name of the function that gives all predicted columns
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from edl.errors import SemanticError, SQLFlowError, did_you_mean
 from edl.models.registry.base import Registry
+from edl.models.registry.model_store import Fingerprint, ModelStore
 from edl.models.registry.records import ModelVersion, split_reference
 from edl.spec import NO_FRAMEWORK
-from sqlflow_edl.serving.model import ServedModel, load_model
-from sqlflow_edl.serving.store import Fingerprint, ModelStore
+from sqlflow_edl.extensions.serving.model import ServedModel, load_model
 
 MOST_OLD = 4  # versions in memory besides the current ones
 Log = Callable[[str], None]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from edl.errors import SemanticError
-from sqlflow_edl.serving.arrow_stream import TooLargeError, read_stream, write_stream
+from sqlflow_edl.extensions.serving.arrow_stream import TooLargeError, read_stream, write_stream
 
 TABLE = pa.table({"a": [1, 2], "B": pa.array(["x", None]).dictionary_encode(), "c": [0.5, None]})
 

@@ -18,10 +18,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from edl.errors import SQLFlowError
-from sqlflow_edl.serving.catalog import Log, ModelCatalog
-from sqlflow_edl.serving.guard import RequestGuard, error_response
-from sqlflow_edl.serving.model_pages import ModelPages
-from sqlflow_edl.serving.prediction_endpoint import Limits, PredictionEndpoint
+from sqlflow_edl.extensions.serving.catalog import Log, ModelCatalog
+from sqlflow_edl.extensions.serving.guard import RequestGuard, error_response
+from sqlflow_edl.extensions.serving.model_pages import ModelPages
+from sqlflow_edl.extensions.serving.prediction_endpoint import Limits, PredictionEndpoint
 
 
 def application(

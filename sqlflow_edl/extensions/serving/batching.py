@@ -14,7 +14,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from edl.evaluation.prediction import Results
-from sqlflow_edl.serving.model import ServedModel
+from sqlflow_edl.extensions.serving.model import ServedModel
 
 Answer: TypeAlias = pa.RecordBatch | Exception
 

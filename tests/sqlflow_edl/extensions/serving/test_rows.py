@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from sqlflow_edl.serving.rows import ValueProblem, from_columns, from_records, to_column
+from sqlflow_edl.extensions.serving.rows import ValueProblem, from_columns, from_records, to_column
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
 

@@ -14,12 +14,12 @@ import pytest
 from edl.data import connect
 from edl.errors import UserCodeError
 from edl.models.registry.factory import open_registry
-from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE, write_stream
-from sqlflow_edl.serving.model import ServedModel
-from sqlflow_edl.serving.prediction_endpoint import Limits, PredictionEndpoint
-from tests.sqlflow_edl.serving.conftest import Client, Serve
-from tests.sqlflow_edl.serving.rows_of_sales import new_sales
-from tests.sqlflow_edl.serving.test_catalog import RECORD
+from sqlflow_edl.extensions.serving.arrow_stream import MEDIA_TYPE, write_stream
+from sqlflow_edl.extensions.serving.model import ServedModel
+from sqlflow_edl.extensions.serving.prediction_endpoint import Limits, PredictionEndpoint
+from tests.sqlflow_edl.extensions.serving.conftest import Client, Serve
+from tests.sqlflow_edl.extensions.serving.rows_of_sales import new_sales
+from tests.sqlflow_edl.extensions.serving.test_catalog import RECORD
 
 PREDICT = "/v1/models/kinds/predict"
 ROW = {"amount": 3.5, "city": "Oslo", "day": "2026-05-04", "is_new": True}

@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from sqlflow_edl.serving.catalog import ModelCatalog
-from sqlflow_edl.serving.model import ServedModel, load_model
-from sqlflow_edl.serving.prediction_endpoint import Limits
-from sqlflow_edl.serving.server import listen, server_of
-from sqlflow_edl.serving.store import ModelStore
+from edl.models.registry.model_store import ModelStore
+from sqlflow_edl.extensions.serving.catalog import ModelCatalog
+from sqlflow_edl.extensions.serving.model import ServedModel, load_model
+from sqlflow_edl.extensions.serving.prediction_endpoint import Limits
+from sqlflow_edl.extensions.serving.server import listen, server_of
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
-from tests.sqlflow_edl.serving.rows_of_sales import TRAIN, sales
+from tests.sqlflow_edl.extensions.serving.rows_of_sales import TRAIN, sales
 
 
 @dataclass(frozen=True)

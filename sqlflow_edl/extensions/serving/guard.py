@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 
 import msgspec
 from starlette.datastructures import Headers
@@ -11,10 +10,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from edl.errors import SQLFlowError
+from sqlflow_edl.cli.models.listening import is_local
 
 JSON = "application/json"
 OPEN = ("/healthz", "/readyz")  # for probes, which have no token
-_LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 class RequestGuard:
@@ -48,16 +47,6 @@ class RequestGuard:
         refused = error_response(401, "unauthorized", "the bearer token is missing or wrong")
         refused.headers["WWW-Authenticate"] = "Bearer"
         return refused
-
-
-def is_local(host: str) -> bool:
-    """Return True if the host names the loopback interface."""
-    if host.casefold() in _LOCAL:
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def host_of(headers: Headers) -> str:

@@ -12,9 +12,9 @@ import pytest
 
 import sqlflow_edl
 from edl.errors import SemanticError, SQLFlowError
-from sqlflow_edl.serving.model import ServedModel
-from sqlflow_edl.serving.store import ModelStore
-from tests.sqlflow_edl.serving.rows_of_sales import new_sales
+from edl.models.registry.model_store import ModelStore
+from sqlflow_edl.extensions.serving.model import ServedModel
+from tests.sqlflow_edl.extensions.serving.rows_of_sales import new_sales
 
 COLUMNS = "amount, city, day, is_new"
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from edl.errors import SemanticError
-from sqlflow_edl.serving.batching import Batcher
-from sqlflow_edl.serving.model import ServedModel
-from tests.sqlflow_edl.serving.rows_of_sales import new_sales
+from sqlflow_edl.extensions.serving.batching import Batcher
+from sqlflow_edl.extensions.serving.model import ServedModel
+from tests.sqlflow_edl.extensions.serving.rows_of_sales import new_sales
 
 
 def batched(model: ServedModel, *batches: pa.RecordBatch) -> tuple[list[object], list[tuple[int, int]]]:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from edl.errors import SemanticError, SpecError
-from sqlflow_edl.serving.model import ServedModel, load_model
-from tests.sqlflow_edl.serving.rows_of_sales import new_sales
+from sqlflow_edl.extensions.serving.model import ServedModel, load_model
+from tests.sqlflow_edl.extensions.serving.rows_of_sales import new_sales
 
 
 def test_a_model_knows_its_columns_and_results(kinds: ServedModel) -> None:

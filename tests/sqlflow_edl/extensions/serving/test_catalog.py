@@ -13,9 +13,9 @@ from edl.data import connect
 from edl.errors import SemanticError, SQLFlowError
 from edl.models.registry.base import Registry
 from edl.models.registry.factory import open_registry
+from edl.models.registry.model_store import ModelStore
 from edl.models.registry.records import ModelRecord
-from sqlflow_edl.serving.catalog import MOST_OLD, ModelCatalog
-from sqlflow_edl.serving.store import ModelStore
+from sqlflow_edl.extensions.serving.catalog import MOST_OLD, ModelCatalog
 
 RECORD = ModelRecord("BoostedTrees", "lightgbm", 3, {}, "TRAIN")
 

@@ -8,10 +8,10 @@ import socket
 import uvicorn
 
 from edl.errors import SQLFlowError
-from sqlflow_edl.serving.app import application
-from sqlflow_edl.serving.catalog import Log, ModelCatalog
-from sqlflow_edl.serving.guard import is_local
-from sqlflow_edl.serving.prediction_endpoint import Limits
+from sqlflow_edl.cli.models.listening import is_local
+from sqlflow_edl.extensions.serving.app import application
+from sqlflow_edl.extensions.serving.catalog import Log, ModelCatalog
+from sqlflow_edl.extensions.serving.prediction_endpoint import Limits
 
 MOST_CONNECTIONS = 1000
 KEEP_ALIVE = 30  # seconds without a request until a connection is closed

@@ -17,10 +17,10 @@ def serve(options: argparse.Namespace) -> int:
     if not (options.source or options.model_store):
         return no_source(options)
     check_installed()
-    from sqlflow_edl.serving.catalog import ModelCatalog
-    from sqlflow_edl.serving.prediction_endpoint import Limits
-    from sqlflow_edl.serving.server import listen, run
-    from sqlflow_edl.serving.store import ModelStore
+    from edl.models.registry.model_store import ModelStore
+    from sqlflow_edl.extensions.serving.catalog import ModelCatalog
+    from sqlflow_edl.extensions.serving.prediction_endpoint import Limits
+    from sqlflow_edl.extensions.serving.server import listen, run
 
     token = token_for(options.host, options.token_file)
     listening = listen(options.host, options.port)

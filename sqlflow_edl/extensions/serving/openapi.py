@@ -8,9 +8,9 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from edl.installation import VERSION
-from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE
-from sqlflow_edl.serving.catalog import Loaded
-from sqlflow_edl.serving.rows import describe_expected, json_type
+from sqlflow_edl.extensions.serving.arrow_stream import MEDIA_TYPE
+from sqlflow_edl.extensions.serving.catalog import Loaded
+from sqlflow_edl.extensions.serving.rows import describe_expected, json_type
 
 Document = dict[str, object]
 
