@@ -21,6 +21,7 @@ EXTRAS = {
     "lineage": "lineage,mlflow",
     "model_sql": "",
     "optimization": "optimize",
+    "runnables": "",
     "serving": "serve",
     "warehouses": "bigquery,clickhouse,hive,snowflake,trino",
     "web": "serve",

@@ -224,9 +224,10 @@ def _solvers(where: Context, names: KnownNames) -> Offers:
 
 
 def _programs(where: Context, names: KnownNames) -> Offers:
-    from sqlflow_edl.session.running import programs
-
-    return (Offer(name, "program") for name in programs(where.word))
+    list_programs: Callable[[str], list[str]] = load_or(
+        "sqlflow_edl.extensions.runnables.statement", "programs", lambda word: []
+    )
+    return (Offer(name, "program") for name in list_programs(where.word))
 
 
 def _tables(where: Context, names: KnownNames) -> Offers:

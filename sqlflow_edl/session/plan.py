@@ -65,13 +65,6 @@ def _measure(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     return _with_pinning(rows, compiler, _estimate(compiler, statement))
 
 
-def _run(compiler: Compiler, statement: Statement) -> list[plan.Row]:
-    from sqlflow_edl.session import running
-
-    rows = list(running.rows_of_plan(compiler, statement))
-    return _with_pinning(rows, compiler, _estimate(compiler, statement))
-
-
 def _plan_of_extension(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     rows = phase_of_extensions("rows_of_plan")[statement.kind](compiler, statement)
     return _with_pinning(rows, compiler, _estimate(compiler, statement))
@@ -172,7 +165,6 @@ PLANNERS: Mapping[Kind, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "explain": _use,
     "measure": _measure,
     **dict.fromkeys(extended_statements.MODULES, _plan_of_extension),
-    "run": _run,
     **dict.fromkeys(models.HANDLERS, _reads_models),
     "drop_model": _drop,
     "set_model": _set,

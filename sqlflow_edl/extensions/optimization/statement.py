@@ -31,6 +31,11 @@ def check(statement: Statement) -> None:
     plan.check(statement)
 
 
+def check_of_place(compiler: Compiler, statement: Statement) -> None:
+    """Check the statement. Its problem is solved in this process, wherever jobs run."""
+    check(statement)
+
+
 def check_columns(compiler: Compiler, statement: Statement) -> Optimization:
     """Return the problem of a statement. Raises all its errors together."""
     if not statement.select:

@@ -493,14 +493,14 @@ SELECT day, sold FROM (SELECT CASE WHEN store = 1 THEN day END AS day, sold FROM
 -- first: SELECT x, w, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO versions_differ;
 SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2«, train.activate = better» LABEL y INTO versions_differ;
 
--- site: sqlflow_edl.session.running _errors
+-- site: sqlflow_edl.extensions.runnables.statement _errors
 -- hint: write SELECT … before TO
 -- take: write SELECT … before TO
 -- as: SELECT x FROM t
 -- then: prog
 «» TO RUN prog.py INTO r;
 
--- site: sqlflow_edl.session.running _program
+-- site: sqlflow_edl.extensions.runnables.statement _program
 -- hint: --on kubernetes; or {}
 -- take: and name it: TO RUN (program.py)
 -- then: program.py

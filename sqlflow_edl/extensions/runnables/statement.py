@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from edl.data.pinned import FILE, write_pinned, write_rows
 from edl.errors import JobError, SemanticError, SQLFlowError, did_you_mean, raise_all
@@ -19,16 +18,14 @@ from edl.runnable import RunnablePlace
 from edl.spec import Query
 from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.analysis.programs.outline import title
+from sqlflow_edl.backends.kubernetes.settings import Configuration
 from sqlflow_edl.errors.spans import set_missing_spans, shift_spans
 from sqlflow_edl.reports.plan import Row
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.text import format_count
+from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.observer import Observer
 from sqlflow_edl.syntax.ast import Name, Statement
-
-if TYPE_CHECKING:
-    from sqlflow_edl.backends.kubernetes.settings import Configuration
-    from sqlflow_edl.session.compiler import Compiler
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,7 @@ def check_of_place(compiler: Compiler, statement: Statement) -> Runnable:
     return program
 
 
-def check_run(compiler: Compiler, statement: Statement) -> tuple[Runnable, Query]:
+def check_columns(compiler: Compiler, statement: Statement) -> tuple[Runnable, Query]:
     """Return the program and the query of the statement. Raises all its errors together."""
     program = check_of_place(compiler, statement)
     _, query = compiler.describe(statement)
@@ -92,7 +89,7 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
     """Run the program over pinned rows, and store its results when it has ended without an error."""
     if compiler.place is not None:
         return _in_a_pod(compiler, statement, compiler.place, job, observer)
-    program, _ = check_run(compiler, statement)
+    program, _ = check_columns(compiler, statement)
     if program.file is None:
         raise RuntimeError("an image runs in a pod")
     observer.doing("pinning the rows")
@@ -129,7 +126,7 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
 
 def in_a_pod(compiler: Compiler, statement: Statement) -> tuple[RunnableSpec, dict[str, bytes]]:
     """Return the specification of the statement's job in a pod, and its files by their paths in the job folder."""
-    program, query = check_run(compiler, statement)
+    program, query = check_columns(compiler, statement)
     file, sent = (program.file.name, True) if program.file else (program.name, False)
     spec = RunnableSpec(
         statement.text, query, file, sent, program.arguments, program.tables, deadline=compiler.deadline
@@ -157,9 +154,13 @@ def _in_a_pod(
     return Result(statement, f"{spec.file} wrote {outcome.stored}", rows=outcome.made)
 
 
-def rows_of_plan(compiler: Compiler, statement: Statement) -> Iterator[Row]:
-    """Yield the plan: the program with its arguments, the columns of its rows, and where its results go."""
-    program, query = check_run(compiler, statement)
+def rows_of_plan(compiler: Compiler, statement: Statement) -> list[Row]:
+    """Return the plan: the program with its arguments, the columns of its rows, and where its results go."""
+    return list(_rows_of_plan(compiler, statement))
+
+
+def _rows_of_plan(compiler: Compiler, statement: Statement) -> Iterator[Row]:
+    program, query = check_columns(compiler, statement)
     where = "this machine" if compiler.place is None else "Kubernetes"
     why = f"it is in {PATH_VARIABLE}" if program.file else f"it is in the image {statement.image}"
     would = f"{program.file or program.name} would run on {where}"
