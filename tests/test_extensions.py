@@ -47,6 +47,17 @@ _PRELUDE = (
 )
 
 
+@pytest.fixture(scope="session")
+def tests_of_core(core: Path, repository: Path) -> Path:
+    """The copy with the tests of what is there."""
+    shutil.copytree(
+        repository / "tests", core / "tests", ignore=shutil.ignore_patterns("extensions", "__pycache__")
+    )
+    shutil.copy(repository / "pyproject.toml", core)
+    (core / "docs").symlink_to(repository / "docs")
+    return core
+
+
 def run(core: Path, program: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-P", "-c", _PRELUDE + program],
@@ -167,3 +178,14 @@ def test_a_module_that_an_extension_lacks_is_no_absent_extension(monkeypatch: py
     monkeypatch.setitem(sys.modules, "edl.extensions.lakes.delta", None)
     with pytest.raises(ModuleNotFoundError, match=r"lakes\.delta"):
         load("edl.extensions.lakes.delta", "DeltaSource")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("folder", ["analysis", "codegen", "console", "reports", "session", "syntax"])
+def test_the_tests_of_the_core_pass_without_extensions(tests_of_core: Path, folder: str) -> None:
+    arguments = [
+        "-q", "-p", "no:cacheprovider", "-p", "tests.without_extensions", f"tests/sqlflow_edl/{folder}",
+    ]  # fmt: skip
+    found = run(tests_of_core, f"import pytest\nsys.exit(pytest.main({arguments!r}))")
+    assert found.returncode == 0, found.stdout
+    assert " passed" in found.stdout

@@ -21,7 +21,7 @@ from sqlflow_edl.extensions.serving.prediction_endpoint import Limits
 from sqlflow_edl.extensions.serving.server import listen, server_of
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
-from tests.sqlflow_edl.extensions.serving.rows_of_sales import TRAIN, sales
+from tests.sales import TRAIN, sales
 
 
 @dataclass(frozen=True)

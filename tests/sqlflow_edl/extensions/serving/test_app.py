@@ -17,8 +17,8 @@ from edl.models.registry.factory import open_registry
 from sqlflow_edl.extensions.serving.arrow_stream import MEDIA_TYPE, write_stream
 from sqlflow_edl.extensions.serving.model import ServedModel
 from sqlflow_edl.extensions.serving.prediction_endpoint import Limits, PredictionEndpoint
+from tests.sales import new_sales
 from tests.sqlflow_edl.extensions.serving.conftest import Client, Serve
-from tests.sqlflow_edl.extensions.serving.rows_of_sales import new_sales
 from tests.sqlflow_edl.extensions.serving.test_catalog import RECORD
 
 PREDICT = "/v1/models/kinds/predict"

@@ -11,7 +11,7 @@ import pytest
 from edl.errors import SemanticError
 from sqlflow_edl.extensions.serving.batching import Batcher
 from sqlflow_edl.extensions.serving.model import ServedModel
-from tests.sqlflow_edl.extensions.serving.rows_of_sales import new_sales
+from tests.sales import new_sales
 
 
 def batched(model: ServedModel, *batches: pa.RecordBatch) -> tuple[list[object], list[tuple[int, int]]]:

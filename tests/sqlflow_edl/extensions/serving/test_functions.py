@@ -14,7 +14,7 @@ import sqlflow_edl
 from edl.errors import SemanticError, SQLFlowError
 from edl.models.registry.model_store import ModelStore
 from sqlflow_edl.extensions.serving.model import ServedModel
-from tests.sqlflow_edl.extensions.serving.rows_of_sales import new_sales
+from tests.sales import new_sales
 
 COLUMNS = "amount, city, day, is_new"
 

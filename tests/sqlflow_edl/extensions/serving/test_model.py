@@ -11,7 +11,7 @@ import pytest
 
 from edl.errors import SemanticError, SpecError
 from sqlflow_edl.extensions.serving.model import ServedModel, load_model
-from tests.sqlflow_edl.extensions.serving.rows_of_sales import new_sales
+from tests.sales import new_sales
 
 
 def test_a_model_knows_its_columns_and_results(kinds: ServedModel) -> None:

@@ -19,7 +19,7 @@ from sqlflow_edl.extensions.web.guard import PageAccess
 from sqlflow_edl.extensions.web.model_reader import ModelReader
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
-from tests.sqlflow_edl.extensions.serving.rows_of_sales import sales
+from tests.sales import sales
 
 MODELS = (Path(__file__).parent / "models.sql").read_text()
 
