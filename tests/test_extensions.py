@@ -24,6 +24,7 @@ from sqlflow_edl.session.session import TRACKED_BY
 from sqlflow_edl.syntax.foreign_statements import FOREIGN_STATEMENTS
 
 ROOTS = ("runtime/edl", "sqlflow_edl")
+PUBLIC_NAMES = ("elastic",)  # package that has the names under which users import an extension
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +85,8 @@ def test_every_extension_names_its_extras(repository: Path) -> None:
 def test_nothing_else_imports_an_extension(repository: Path) -> None:
     for root in ROOTS:
         for path in (repository / root).rglob("*.py"):
-            if "extensions" not in path.relative_to(repository / root).parts:
+            parts = path.relative_to(repository / root).parts
+            if "extensions" not in parts and parts[:1] != PUBLIC_NAMES:
                 for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                     if isinstance(node, ast.ImportFrom):
                         assert ".extensions" not in (node.module or ""), path
@@ -172,6 +174,13 @@ def test_a_command_of_an_absent_extension_names_it_with_its_extra(
     assert found.returncode == 2
     assert f"the extension {extension} is not part of this installation" in found.stderr
     assert f"'sqlflow-edl[{EXTRAS[extension]}]'" in found.stderr
+
+
+def test_the_public_name_of_an_absent_extension_names_it_with_its_extra(core: Path) -> None:
+    program = "import edl\ntry:\n    edl.elastic.rank()\nexcept Exception as e:\n    print(e.report)"
+    shown = run(core, program).stdout
+    assert "the extension elastic is not part of this installation" in shown
+    assert f"'sqlflow-edl[{EXTRAS['elastic']}]'" in shown
 
 
 def test_a_module_that_an_extension_lacks_is_no_absent_extension(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,8 @@ installed without them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from edl.installation import DISTRIBUTION
 EXTRAS = {
     "bigquery_ml": "",
     "editor": "editor",
+    "elastic": "kafka",
     "lakes": "delta,iceberg",
     "lineage": "lineage,mlflow",
     "model_sql": "",
@@ -37,8 +39,15 @@ class ExtensionError(SQLFlowError):
 
 def load(module: str, name: str) -> Any:
     """Return what a module calls `name`. Raises ExtensionError if the module is of an extension that is not here."""
-    try:
+    with naming_absence(module):
         return getattr(import_module(module), name)
+
+
+@contextmanager
+def naming_absence(module: str) -> Iterator[None]:
+    """Raise ExtensionError if an import of the module finds that its extension is not here."""
+    try:
+        yield
     except ModuleNotFoundError as error:
         package, folder, rest = module.partition(_FOLDER)
         extension = rest.partition(".")[0]

@@ -9,8 +9,8 @@ import pytest
 
 from edl.arrays import Array
 from edl.collectives.base import Group
-from edl.elastic.collective import BROADCAST, END, EVALUATION, STEP, sum_over_group
 from edl.errors import JobError
+from edl.extensions.elastic.collective import BROADCAST, END, EVALUATION, STEP, sum_over_group
 
 
 class Others:

@@ -14,9 +14,9 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from edl import elastic
-from edl.elastic.rows import Sampler
 from edl.errors import JobError, SemanticError, SQLFlowError
+from edl.extensions import elastic
+from edl.extensions.elastic.rows import Sampler
 
 X = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
 Y = X.sum(1, keepdim=True)

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edl import exit_codes
-from edl.elastic import connection as places
-from edl.elastic.agreement import agree
-from edl.elastic.connection import JobConnection
-from edl.elastic.cursor import Cursor, Position, Positions
-from edl.elastic.gradients import Gradients
-from edl.elastic.leave_notice import LeaveHook, LeaveNotice, call_hooks
-from edl.elastic.member import Alone, World
-from edl.elastic.state import ScriptState
-from edl.elastic.steps import Steps
 from edl.errors import JobError, SemanticError, SQLFlowError
+from edl.extensions.elastic import connection as places
+from edl.extensions.elastic.agreement import agree
+from edl.extensions.elastic.connection import JobConnection
+from edl.extensions.elastic.cursor import Cursor, Position, Positions
+from edl.extensions.elastic.gradients import Gradients
+from edl.extensions.elastic.leave_notice import LeaveHook, LeaveNotice, call_hooks
+from edl.extensions.elastic.member import Alone, World
+from edl.extensions.elastic.state import ScriptState
+from edl.extensions.elastic.steps import Steps
 from edl.jobs.script_run import NamedRows, Workload
 from edl.spec import Training
 from edl.tasks.job_state import MOST_STEPS, STEPWISE, Plan

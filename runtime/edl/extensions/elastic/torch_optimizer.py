@@ -10,9 +10,9 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.collectives.base import Group
-from edl.elastic.collective import STEP, sum_over_group
-from edl.elastic.gradients import Gradients, Take
 from edl.errors import SemanticError
+from edl.extensions.elastic.collective import STEP, sum_over_group
+from edl.extensions.elastic.gradients import Gradients, Take
 
 
 class TorchGradients(Gradients):

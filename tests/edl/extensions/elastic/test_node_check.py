@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edl.elastic import member
-from edl.elastic.member import LIMIT_SECS, measure_product, node_findings
+from edl.extensions.elastic import member
+from edl.extensions.elastic.member import LIMIT_SECS, measure_product, node_findings
 
 NAMES = ("worker-0", "worker-1", "worker-2")
 

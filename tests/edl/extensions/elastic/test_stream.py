@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from edl import elastic
-from edl.elastic.kafka import Topic
-from edl.elastic.stream import Key, cut, divide_records
 from edl.errors import JobError, SemanticError, SourceError
+from edl.extensions import elastic
+from edl.extensions.elastic.kafka import Topic
+from edl.extensions.elastic.stream import Key, cut, divide_records
 
 SCRIPT = Path(__file__).parents[3] / "samples" / "python" / "stream_elastic.py"
 

@@ -24,11 +24,11 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.collectives.base import Group, GroupError
-from edl.elastic.collective import BROADCAST, END, sum_over_group
-from edl.elastic.cursor import Cursor, Positions
-from edl.elastic.member import Alone, ScriptMember
-from edl.elastic.stream import Range, StreamCursor
 from edl.errors import JobError, SemanticError
+from edl.extensions.elastic.collective import BROADCAST, END, sum_over_group
+from edl.extensions.elastic.cursor import Cursor, Positions
+from edl.extensions.elastic.member import Alone, ScriptMember
+from edl.extensions.elastic.stream import Range, StreamCursor
 from edl.jobs.outcome import Outcome
 from edl.tasks.ranges import partition
 from edl.tasks.task import CONTROL, Conclusion, JobProgress, Report, Round, Task, TaskSource

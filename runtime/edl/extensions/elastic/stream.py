@@ -17,7 +17,7 @@ from edl.errors import JobError
 from edl.jobs.script_run import NamedRows
 
 if TYPE_CHECKING:
-    from edl.elastic.session import ElasticSession
+    from edl.extensions.elastic.session import ElasticSession
 
 POLL_SECS = 0.05  # between two looks at the latest offsets
 # Seconds that a step may wait for records; a member that waits longer for others gives them up.

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from edl.elastic.cursor import Cursor
 from edl.errors import SemanticError
+from edl.extensions.elastic.cursor import Cursor
 from edl.jobs.script_run import NamedRows
 from edl.tasks.ranges import generator
 
 if TYPE_CHECKING:
-    from edl.elastic.session import ElasticSession
+    from edl.extensions.elastic.session import ElasticSession
 
 Indices = npt.NDArray[np.int64]
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.collectives.base import Group
-from edl.elastic.collective import STEP, sum_over_group
-from edl.elastic.gradients import Gradients, Take
 from edl.errors import JobError, SemanticError
+from edl.extensions.elastic.collective import STEP, sum_over_group
+from edl.extensions.elastic.gradients import Gradients, Take
 
 _INSIDE = (
     "optimizer.apply was called inside of a tf.function: return the gradients from it, and apply them outside"
@@ -113,7 +113,7 @@ class KerasGradients(Gradients):
 
 
 class Variables:
-    """Values of variables with the methods of what PyTorch keeps, see `edl.elastic.state`."""
+    """Values of variables with the methods of what PyTorch keeps, see `edl.extensions.elastic.state`."""
 
     def __init__(self, variables: Sequence[Any]) -> None:
         self._variables = list(variables)

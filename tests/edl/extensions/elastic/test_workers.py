@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from edl import elastic, exit_codes
+from edl import exit_codes
 from edl.cluster import LEAVE_GRACE
-from edl.elastic.script import ElasticScript
+from edl.extensions import elastic
+from edl.extensions.elastic.script import ElasticScript
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edl.collectives.base import Group
-from edl.elastic.collective import STEP, sum_over_group
+from edl.extensions.elastic.collective import STEP, sum_over_group
 from edl.logs import log
 from edl.tasks.task import Report
 from edl.worker.strategies.allreduce.member import GroupMember

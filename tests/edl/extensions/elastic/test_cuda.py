@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.edl.elastic import test_fsdp, test_workers
-from tests.edl.elastic.test_workers import EPOCHS, ROWS
+from tests.edl.extensions.elastic import test_fsdp, test_workers
+from tests.edl.extensions.elastic.test_workers import EPOCHS, ROWS
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 alone = test_workers.alone  # on the CPU

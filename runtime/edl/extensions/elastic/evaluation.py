@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edl.arrays import Array
-from edl.elastic.collective import EVALUATION
-from edl.elastic.rows import read
 from edl.errors import SemanticError
+from edl.extensions.elastic.collective import EVALUATION
+from edl.extensions.elastic.rows import read
 from edl.jobs.script_run import NamedRows
 from edl.tasks.ranges import partition
 
 if TYPE_CHECKING:
-    from edl.elastic.session import ElasticSession
+    from edl.extensions.elastic.session import ElasticSession
 
 Measure = Callable[[Any], Mapping[str, Any]]
 Sums = dict[str, Any]

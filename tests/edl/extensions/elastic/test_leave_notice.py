@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from edl.cluster import LEAVE_GRACE
-from edl.elastic import leave_notice
-from edl.elastic.leave_notice import LeaveHook, LeaveNotice, call_hooks
+from edl.extensions.elastic import leave_notice
+from edl.extensions.elastic.leave_notice import LeaveHook, LeaveNotice, call_hooks
 
 
 class Clock:

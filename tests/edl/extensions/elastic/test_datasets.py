@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from edl import elastic
-from edl.elastic.script import ElasticScript
+from edl.extensions import elastic
+from edl.extensions.elastic.script import ElasticScript
 
 SCRIPT = Path(__file__).with_name("datasets_script.py")
 Kill = tuple[int, int, str]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from edl import elastic
-from edl.elastic.script import ElasticScript
+from edl.extensions import elastic
+from edl.extensions.elastic.script import ElasticScript
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from torch import nn
 
 from edl.arrays import Array
 from edl.collectives.base import Group, GroupError
-from edl.elastic.torch_optimizer import TorchGradients
+from edl.extensions.elastic.torch_optimizer import TorchGradients
 from tests.edl.frameworks.simulated_device import DEVICE, Simulation
 
 X = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))

@@ -13,8 +13,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 
-from edl import elastic
 from edl.errors import SemanticError
+from edl.extensions import elastic
 
 SCRIPT = Path(__file__).with_name("fsdp_script.py")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from edl.elastic import connection as places
-from edl.elastic import keras_optimizer, torch_optimizer
-from edl.elastic.session import Declared, ElasticSession, place_of_environment
-from edl.elastic.state import stateful
 from edl.errors import SemanticError
+from edl.extensions.elastic import connection as places
+from edl.extensions.elastic import keras_optimizer, torch_optimizer
+from edl.extensions.elastic.session import Declared, ElasticSession, place_of_environment
+from edl.extensions.elastic.state import stateful
 
 
 class ElasticScript:

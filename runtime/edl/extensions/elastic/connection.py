@@ -16,10 +16,10 @@ from edl.checkpoints.trainer import TrainerCheckpoint, TrainerPosition, checkpoi
 from edl.cluster import Instance
 from edl.cluster.environment import own_host
 from edl.cluster.local.signals import end_hung
-from edl.elastic.member import ScriptMember
-from edl.elastic.state import ScriptState
-from edl.elastic.steps import AHEAD, Steps
 from edl.errors import DamagedError, SQLFlowError
+from edl.extensions.elastic.member import ScriptMember
+from edl.extensions.elastic.state import ScriptState
+from edl.extensions.elastic.steps import AHEAD, Steps
 from edl.frameworks import Adapter
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.failure import to_failed

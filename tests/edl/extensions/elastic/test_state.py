@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from edl.elastic.state import ScriptState, flatten_tree, restore_tree, stateful
 from edl.errors import JobError, SemanticError
+from edl.extensions.elastic.state import ScriptState, flatten_tree, restore_tree, stateful
 
 
 def trained(seed: int) -> tuple[nn.Module, torch.optim.Optimizer, Any]:

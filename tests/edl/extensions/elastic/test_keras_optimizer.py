@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from edl import elastic
-from edl.elastic.keras_optimizer import Variables
-from edl.elastic.state import ScriptState
 from edl.errors import JobError, SemanticError
+from edl.extensions import elastic
+from edl.extensions.elastic.keras_optimizer import Variables
+from edl.extensions.elastic.state import ScriptState
 
 X = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
 Y = X.sum(1, keepdims=True)
