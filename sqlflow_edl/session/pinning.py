@@ -31,6 +31,7 @@ from edl.sources.pinning_cost import RowMeter
 from edl.spec.computed import functions
 from sqlflow_edl.analysis import expressions, labels, without_rows
 from sqlflow_edl.analysis.checks.data import DataChecks
+from sqlflow_edl.analysis.checks.entities import similar_groups
 from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.computed import fix_statistics, is_fixed, state_of
 from sqlflow_edl.analysis.columns.decisions import record_fitting, summaries
@@ -38,8 +39,8 @@ from sqlflow_edl.analysis.columns.derive import list_readings
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.rows import increments, splits, validation
 from sqlflow_edl.analysis.rows.row_filter import RowFilter
+from sqlflow_edl.analysis.schema import ColumnType
 from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
-from sqlflow_edl.analysis.search.split import estimate_blocks
 from sqlflow_edl.analysis.statistics.encoding_statistics import with_statistics
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect, distinct_values
 from sqlflow_edl.analysis.train import TrainingPlan
@@ -78,9 +79,9 @@ def pin_and_fit(source: data.Source, plan: AnyPlan, job: JobFolder, observer: Ob
     except UnfitValueError:  # after which the plan leaves the column out
         source.unpin(pinned, job.rows)
         raise
-    decisions = planned.plan.decisions
-    write_fitting(job.rows, record_fitting(planned.columns, decisions, fitted.features, planned.warnings))
-    return PinnedTraining(pinned, fitted, planned.warnings)
+    decisions, warnings = planned.plan.decisions, (*planned.warnings, *_check_groups(plan, pinned, job))
+    write_fitting(job.rows, record_fitting(planned.columns, decisions, fitted.features, warnings))
+    return PinnedTraining(pinned, fitted, warnings)
 
 
 def reader_of(pinned: data.Pinned, job: JobFolder) -> data.Reader:
@@ -237,7 +238,7 @@ class _LookedRows(_TrainingRows):
             held_out = splits.expected_counts(plan.splitting, label, statistics.get(plan.splitting.mark))
         if plan.splitting.mark:
             splits.check_found(plan.splitting, label.rows, held_out)
-        blocks = estimate_blocks(plan.splitting.split, label.rows)
+        blocks = splits.estimate_blocks(plan.splitting.split, label.rows)
         if blocks is None:
             return _rows(plan, label.rows, held_out, checks), classes
         rows = _rows(plan, label.rows, blocks.sizes[0] + label.rows - blocks.rows, checks)
@@ -261,7 +262,8 @@ def _fit_plan(
     statistics = {**statistics, **with_disorder}
     fitted = plan.fit(statistics, rows, label_classes)
     validation.check_labels(plan.held_out, fitted.label, checks.held_out, plan.schema)
-    warnings = tuple(checks.warnings(statistics, fitted, plan.named_columns))
+    default_split = fitted.split if plan.splitting.span is None else None
+    warnings = tuple(checks.warnings(statistics, fitted, plan.named_columns, default_split))
     wants, unread = plan.wants(), plan.unread_columns(statistics)
     read = {name: want for name, want in wants.items() if name not in unread}
     return Planned(plan, fitted, summaries(statistics, read), warnings)
@@ -368,6 +370,14 @@ def _pin_held_out(source: data.Source, job: JobFolder, query: str) -> Iterator[p
     pinned = source.pin(query, job.validation_rows, seed=0, shuffle=False)
     write_pinned(job.validation_rows, pinned)
     return data.open_reader(pinned, job.validation_rows).read(0, pinned.rows)
+
+
+def _check_groups(plan: AnyPlan, pinned: data.Pinned, job: JobFolder) -> Iterator[DataWarning]:
+    """Yield warnings about the groups of a split."""
+    group = plan.splitting.group
+    if group and plan.schema.type(group) is ColumnType.TEXT:
+        batches = data.open_reader(pinned, job.rows).read(0, pinned.rows, [group])
+        yield from similar_groups(group, distinct_values(batches, group) or ())
 
 
 def _pin(

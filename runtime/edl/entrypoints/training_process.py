@@ -26,6 +26,7 @@ from edl import exit_codes
 from edl.cli.progress import format_figure
 from edl.cluster.logs import log_to
 from edl.errors import SQLFlowError
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.events import EpochEnd, ProcessEvent
 from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
@@ -216,7 +217,7 @@ class JobServer:
                 return trial.run(
                     program, job, weights, left_out=left_out, observer=self._log, cancelled=stop.cancelled
                 )
-            stop.keeps = spec.kind == "train"
+            stop.keeps = spec.kind == "train" and ClusterFolder(job.path).has_run_spec
             return job_runner.run_job(
                 program,
                 job,

@@ -427,7 +427,7 @@ class JobSpec(Struct, frozen=True):
     @property
     def validation_rows(self) -> int:
         """Number of rows that validated a model: one of the folds, or the model itself."""
-        return self.rows.scored if self.rows.blocks else self.rows.validation * self.folds
+        return self.rows.scored_rows if self.rows.blocks else self.rows.validation * self.folds
 
     @property
     def models(self) -> tuple[JobSpec, ...]:

@@ -72,7 +72,7 @@ class ValidationBlocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return cls(rows, (rows // number,) * number)
 
     @property
-    def scored(self) -> int:
+    def scored_rows(self) -> int:
         """Number of rows that validate a training."""
         return sum(self.sizes)
 
@@ -122,9 +122,9 @@ class Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.total - self.training - self.validation
 
     @property
-    def scored(self) -> int:
+    def scored_rows(self) -> int:
         """Number of rows that validate a training of a search."""
-        return self.blocks.scored if self.blocks else self.validation
+        return self.blocks.scored_rows if self.blocks else self.validation
 
     def select_fold(self, fold: int) -> Rows:
         """Return the rows of one fold. Raises ValueError without blocks."""

@@ -20,6 +20,7 @@ from edl.spec.computed import TO_NUMBER, table_columns
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks import labels
 from sqlflow_edl.analysis.checks.duplicates import Duplicates
+from sqlflow_edl.analysis.checks.entities import repeated_entities
 from sqlflow_edl.analysis.checks.predictors import LabelledRows, Score
 from sqlflow_edl.analysis.checks.text_expressions import read_column
 from sqlflow_edl.analysis.checks.text_readings import NumberReading, TextReading, read_texts
@@ -122,11 +123,16 @@ class DataChecks:
         )
 
     def warnings(
-        self, statistics: Statistics, job: spec.JobSpec, named: Collection[str]
+        self,
+        statistics: Statistics,
+        job: spec.JobSpec,
+        named: Collection[str],
+        default_split: spec.Split | None = None,
     ) -> list[DataWarning]:
         """Return all findings of the checks.
 
-        job: the training, fitted to the statistics. named: columns that COLUMN names.
+        job: the training, fitted to the statistics. named: columns that COLUMN names. default_split: None if it is
+        written.
         """
         every_label, features = spec.each_label(job.label), job.features
         readings = list(self._readings(statistics, {*named, *_read_as_numbers(features)}))
@@ -141,6 +147,7 @@ class DataChecks:
             *_predictors(label.column, [scores[column] for column in used if column in scores]),
             *_unused_predictors(label.column, [score for name, score in scores.items() if name not in used]),
             *self._check_copied_rows(statistics, scores, used),
+            *repeated_entities(label.column, statistics[label.column].rows, scores.values(), default_split),
             *(labels.fractional_classes(label) if self._is_number(label) else ()),
             *labels.frequent_class(label, statistics[label.column], self.held_out.get(label.column), job),
             *labels.skew(label, self._sample.labels(), job),

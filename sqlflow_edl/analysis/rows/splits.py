@@ -74,15 +74,6 @@ class Splitting:
         """Return the column of a date that was chosen and not written, empty without one."""
         return self.split.column if self.split and self.otherwise else ""
 
-    def add_folds(self, folds: spec.SplitFolds, *, is_written: bool) -> Splitting:
-        """Return the split with folds of the rows. Times and marks have none by default."""
-        split, otherwise = self.split, self.otherwise
-        if otherwise is not None:
-            otherwise = otherwise.add_folds(folds, is_written=is_written)
-        if split is not None and (split.by != "time" or is_written):
-            split = msgspec.structs.replace(split, folds=folds)
-        return replace(self, split=split, otherwise=otherwise)
-
     def settle(self, times: Times | None, label: str, is_class: bool) -> Splitting:
         """Return the split that suits the rows. times: the values of `time`. is_class: the label has classes.
 
@@ -207,6 +198,21 @@ def expected_counts(
     if split is None or split.by != "stratified" or label.counts is None or label.rows < split.fewest:
         return None
     return sum(max(int(count * split.fraction + 0.5), int(count > 1)) for count in label.counts.counts)
+
+
+def estimate_blocks(split: spec.Split | None, total: int) -> spec.ValidationBlocks | None:
+    """Return the blocks of a split with folds if each has its share of the rows; None without folds."""
+    folds = split.folds if split is not None else None
+    if split is None or not folds or not folds.divides(total):
+        return None
+    rows = total - int(total * folds.test + 0.5)
+    is_forward = split.by == "time"
+    number = min(folds.number, rows - is_forward)
+    if number < 2:
+        return None
+    size, more = divmod(rows, number + is_forward)
+    sizes = tuple(size + (block < more) for block in range(number))
+    return spec.ValidationBlocks(rows, sizes, is_forward)
 
 
 def check_found(splitting: Splitting, total: int, validation: int | None) -> None:

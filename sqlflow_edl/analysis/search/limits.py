@@ -22,6 +22,7 @@ PLANNED, FITTED = 0.1, 0.3
 LEAST_PLANS, LEAST_FITS = 4, 2
 WORDS = 50_000  # categories in the programs of all candidates, for each second of the limit
 FEW_COLUMNS = 200  # as many are never left out
+NARROW = 200  # columns up to which a row counts as one
 # all work for a column, as a multiple of its part of counting the rows and planning a candidate
 COLUMN_COST = 65.0
 TEXT_COST = 4.0  # a column of texts, as a multiple of one of numbers
@@ -141,8 +142,9 @@ def _parts(rows: int, fitting: float) -> int:
     return 1 << max(0, math.ceil(math.log2(max(rows, 1) / max(fitting, LEAST_ROWS))))
 
 
-def default_seconds(rows: int) -> float:
-    """Return the time limit of a search by the number of its rows; wide rows count several times."""
+def default_seconds(rows: int, columns: int) -> float:
+    """Return the time limit of a search by the number of its rows: one of 1,000 columns counts five times."""
+    rows = rows * max(columns, NARROW) // NARROW
     return next((seconds for most, seconds in SECONDS if rows <= most), MOST_SECONDS)
 
 

@@ -22,25 +22,28 @@ from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.columns.reused import Models
 from sqlflow_edl.analysis.rows.increments import INCREMENTAL
 from sqlflow_edl.analysis.rows.plan import RowPlan
-from sqlflow_edl.analysis.rows.splits import Splitting
 from sqlflow_edl.analysis.rows.validation import FRACTION, TEST
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.search import space
 from sqlflow_edl.analysis.search.candidates import StatementWriter, encode_texts
 from sqlflow_edl.analysis.search.drafts import LEAST_TRIALS, TRIALS, drafts_of, value_of
-from sqlflow_edl.analysis.search.limits import FOLDED, Clock, Table, default_seconds, note_on_candidates
+from sqlflow_edl.analysis.search.limits import (
+    FOLDED,
+    Clock,
+    Table,
+    default_seconds,
+    note_on_candidates,
+)
 from sqlflow_edl.analysis.search.planning import CandidatePlanner, PlannedCandidate
 from sqlflow_edl.analysis.search.portfolio import Lines
 from sqlflow_edl.analysis.search.reduction import Reduction, find_reduction
+from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
 from sqlflow_edl.analysis.search.split import (
-    FOLDS,
     VALIDATION,
     Division,
-    count_folded_rows,
+    add_folds,
     divide,
-    narrow_rows,
 )
-from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
@@ -115,7 +118,7 @@ class SearchPlan(RowPlan):
 
     def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
         """Return the JobSpec of the search. Raises the errors of the first candidate if none can be trained."""
-        _check_gap(self.written, self.splitting)
+        _check_validation(self)
         limit = None if self.reduction is None else self.reduction.limit
         allows_folds = self.folds is not None or limit is None or limit.allows_folds
         divided = divide(
@@ -220,9 +223,7 @@ class SearchPlan(RowPlan):
     def _spec(self, candidates: list[spec.Candidate], divided: Division, ordered: int) -> spec.JobSpec:
         first = candidates[0].spec
         metric = self._metric(first.label)
-        usual = (
-            0.0 if self.is_in_folds else default_seconds(narrow_rows(divided.rows.total, len(self.columns)))
-        )
+        usual = 0.0 if self.is_in_folds else default_seconds(divided.rows.total, len(self.columns))
         return msgspec.structs.replace(
             first,
             statement=self.statement.text,
@@ -434,12 +435,16 @@ def plan(
         models=models,
     )
     _check_validation(search_plan)
-    search_plan = _add_folds(search_plan)
+    if folds != 1 and not (search_plan.held_out.query or search_plan.validates or search_plan.splitting.mark):
+        test = search_plan.held_out.test if TEST in search_plan.names else 0.0
+        gap = float(value_of(resolved, settings.GAP) or 0.0)
+        splitting = add_folds(first.splitting, folds, len(search_plan.columns), test, gap)
+        search_plan = replace(search_plan, splitting=splitting)
     return search_plan if reduction is None else search_plan.reduce_to(reduction.sample(len(schema.names)))
 
 
 def _check_validation(plan: SearchPlan) -> None:
-    """Raise SemanticError for a refit or for folds that the written validation rows contradict."""
+    """Raise SemanticError for a refit, folds or a gap that the validation rows contradict."""
     has_query = bool(plan.held_out.query)
     if has_query and value_of(plan.written, settings.REFIT):
         raise _contradiction(
@@ -449,31 +454,14 @@ def _check_validation(plan: SearchPlan) -> None:
         raise _contradiction(
             plan.written[settings.FOLDS], "divides the query's rows, and the validation rows are given"
         )
-
-
-def _add_folds(plan: SearchPlan) -> SearchPlan:
-    """Return the plan with folds in the split of its rows, if candidates may be trained in folds."""
-    _check_gap(plan.written, plan.splitting)
-    if plan.folds == 1 or plan.held_out.query or plan.validates or plan.splitting.mark:
-        return plan
-    most = 0 if plan.folds else count_folded_rows(len(plan.columns))
-    test = plan.held_out.test if TEST in plan.names else 0.0
-    gap = float(value_of(plan.written, settings.GAP) or 0.0)
-    folds = spec.SplitFolds(plan.folds or FOLDS, most, test, gap)
-    return replace(plan, splitting=plan.splitting.add_folds(folds, is_written=plan.folds is not None))
-
-
-def _check_gap(written: Mapping[str, Resolved], splitting: Splitting) -> None:
-    """Raise SemanticError if a gap is written, and the rows have no order of time or no folds."""
-    gap = written.get(settings.GAP)
-    if gap is None or (splitting.split is not None and splitting.split.by == "time"):
-        return
-    by = splitting.split.by if splitting.split is not None else "the order of the query"
-    raise SemanticError(
-        f"{settings.GAP} is a distance of times, and the validation rows are chosen by {by}",
-        span=gap.written.span,
-        hint="write validation.split = time, and the column: validation.column = order_date",
-    )
+    gap, split = plan.written.get(settings.GAP), plan.splitting.split
+    if gap is not None and (split is None or split.by != "time"):
+        by = split.by if split is not None else "the order of the query"
+        raise SemanticError(
+            f"{settings.GAP} is a distance of times, and the validation rows are chosen by {by}",
+            span=gap.written.span,
+            hint="write validation.split = time, and the column: validation.column = order_date",
+        )
 
 
 def _contradiction(attribute: Resolved, why: str) -> SemanticError:

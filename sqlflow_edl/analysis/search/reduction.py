@@ -23,7 +23,6 @@ from sqlflow_edl.analysis.search.limits import (
     estimate_row_cost,
 )
 from sqlflow_edl.analysis.search.screening import choose_columns
-from sqlflow_edl.analysis.search.split import narrow_rows
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.syntax import ast
@@ -122,7 +121,7 @@ def find_reduction(
         if rows is not None:
             limit.check_reading(rows, clock.seconds - before, written.written.span)
         return Reduction(limit, table, rows, clock.seconds - before)
-    usual = MOST_SECONDS if rows is None else default_seconds(narrow_rows(rows, len(schema.names)))
+    usual = MOST_SECONDS if rows is None else default_seconds(rows, len(schema.names))
     return Reduction(TimeLimit(usual, clock), table, rows, clock.seconds - before)
 
 

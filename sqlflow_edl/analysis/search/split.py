@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 import msgspec
 
 from edl import spec
+from sqlflow_edl.analysis.rows.splits import Splitting
+from sqlflow_edl.analysis.search.limits import NARROW
 
 VALIDATION, TEST = 0.1, 0.1  # shares of the rows that no model is trained on, if they are not written
 # rows up to which none are tested on, and the folds of as many, if they are not written
 SMALL, FOLDS = 5_000, 5
-NARROW = 200  # columns up to which a row counts as one
 
 
 class Division(NamedTuple):
@@ -22,14 +24,19 @@ class Division(NamedTuple):
     folds: int
 
 
-def narrow_rows(rows: int, columns: int) -> int:
-    """Return the number of narrow rows that take as long to train on: a row of 1,000 columns counts five times."""
-    return rows * max(columns, NARROW) // NARROW
+def add_folds(splitting: Splitting, number: int | None, columns: int, test: float, gap: float) -> Splitting:
+    """Return the split with folds of the rows. number: as written; None for the default, which rows by time lack.
 
-
-def count_folded_rows(columns: int) -> int:
-    """Return the number of rows up to which candidates are trained in folds by default."""
-    return SMALL * NARROW // max(columns, NARROW)
+    test: share of the test rows. gap: as of `spec.SplitFolds`.
+    """
+    split, otherwise = splitting.split, splitting.otherwise
+    if otherwise is not None:
+        otherwise = add_folds(otherwise, number, columns, test, gap)
+    if split is not None and (number is not None or split.by != "time"):
+        most = 0 if number is not None else SMALL * NARROW // max(columns, NARROW)
+        folds = spec.SplitFolds(number or FOLDS, most, test, gap)
+        split = msgspec.structs.replace(split, folds=folds)
+    return dataclasses.replace(splitting, split=split, otherwise=otherwise)
 
 
 def divide(
@@ -47,21 +54,6 @@ def divide(
         return Division(counted, rows.test, len(rows.blocks.sizes))
     if rows.blocks:
         test = rows.test
-    elif not is_written and narrow_rows(rows.training + rows.validation, columns) <= SMALL:
+    elif not is_written and rows.training + rows.validation <= SMALL * NARROW // max(columns, NARROW):
         test = 0
     return Division(replace(rows, validation=rows.validation - test, blocks=msgspec.UNSET), test, 1)
-
-
-def estimate_blocks(split: spec.Split | None, total: int) -> spec.ValidationBlocks | None:
-    """Return the blocks of a split with folds if each has its share of the rows; None without folds."""
-    folds = split.folds if split is not None else None
-    if split is None or not folds or not folds.divides(total):
-        return None
-    rows = total - int(total * folds.test + 0.5)
-    is_forward = split.by == "time"
-    number = min(folds.number, rows - is_forward)
-    if number < 2:
-        return None
-    size, more = divmod(rows, number + is_forward)
-    sizes = tuple(size + (block < more) for block in range(number))
-    return spec.ValidationBlocks(rows, sizes, is_forward)

@@ -29,12 +29,12 @@ def test_each_fold_validates_on_its_block_and_trains_on_all_others(sizes: tuple[
         assert places[90:] == list(range(90, ROWS)), "test rows stay last"
         validated = places[90 - size : 90] + validated
     assert validated == list(range(90)), "the last block belongs to the first fold"
-    assert rows.scored == 90
+    assert rows.scored_rows == 90
 
 
 def test_rows_before_all_blocks_validate_no_fold() -> None:
     rows = of_search(ValidationBlocks.make_equal(92, 3))
-    assert rows.scored == 90
+    assert rows.scored_rows == 90
     assert list_places(rows.select_fold(2))[62:92] == list(range(2, 32))
 
 
@@ -52,6 +52,6 @@ def test_a_fold_by_time_trains_only_on_rows_before_its_block_and_before_the_gap(
 
 def test_rows_without_blocks_have_no_fold() -> None:
     rows = Rows(True, ROWS, 80, 10)
-    assert (rows.scored, rows.test, list_places(rows)) == (10, 10, list(range(ROWS)))
+    assert (rows.scored_rows, rows.test, list_places(rows)) == (10, 10, list(range(ROWS)))
     with pytest.raises(ValueError, match="have no blocks"):
         rows.select_fold(0)

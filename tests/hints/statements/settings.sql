@@ -122,15 +122,18 @@ SELECT x, y FROM t «»LABEL y WITH model.num_leaves = RANGE(8, 32) INTO m;
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO parent_trees;
 SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH model.num_leaves = RANGE(8, 32) LABEL y «USING parent_trees» INTO m;
 
--- site: sqlflow_edl.analysis.search.plan SearchPlan._not_at_random
--- hint: keep one of them: leave the folds out, or write validation.split = random
--- take: or write (validation.split = random)
-SELECT x, day, y FROM t LABEL y WITH auto.folds = 3, «validation.split = time, validation.column = day» INTO m;
+-- site: sqlflow_edl.analysis.search.plan _check_validation
+-- hint: write validation.split = time, and the column: validation.column = order_date
+-- take: (validation.split = time), and the column: (validation.column) = order_date
+-- as: , \1, \2 = x
+SELECT x, page, y FROM t LABEL y WITH auto.folds = 3, auto.models = lightgbm, auto.trials = 2, validation.gap = 1«» INTO m;
 
--- site: sqlflow_edl.analysis.search.plan SearchPlan._not_at_random
--- hint: keep one of them: leave the folds out, or write validation.split = random
--- take: leave the folds out
-SELECT x, day, y FROM t LABEL y WITH validation.split = time, validation.column = day«, auto.folds = 3» INTO m;
+-- site: edl.sources.row_order.blocks _find_gaps
+-- hint: write a shorter validation.gap, or fewer validation.folds
+-- take: write a shorter (validation.gap)
+-- as: \1 = 0.5
+-- run
+SELECT x, day, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2, validation.folds = 2, validation.split = time, validation.column = day, «validation.gap = 100000» LABEL y INTO m;
 
 -- site: sqlflow_edl.analysis.search.plan plan
 -- hint: leave it out, or write one value for each attribute

@@ -63,7 +63,7 @@ class Judge:
                 hint="compile the program again: sqlflow compile",
             )
         # rows that a model scores without having seen them
-        self._labels, self._weights = _truth(program.spec, self.reader, last - self.rows.scored)
+        self._labels, self._weights = _truth(program.spec, self.reader, last - self.rows.scored_rows)
 
     @functools.cached_property
     def validation(self) -> slice:

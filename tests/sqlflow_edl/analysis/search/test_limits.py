@@ -58,7 +58,7 @@ def limit(hands: Hands) -> TimeLimit:
 
 
 def test_more_rows_have_more_time() -> None:
-    found = [default_seconds(rows) for rows in (1, 1_000, 1_001, 10_000, 100_000, 10**9)]
+    found = [default_seconds(rows, 3) for rows in (1, 1_000, 1_001, 10_000, 100_000, 10**9)]
     assert found == [30, 30, 60, 60, 180, 300]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from edl.spec import Rows, Split, SplitFolds, ValidationBlocks
-from sqlflow_edl.analysis.search.split import Division, count_folded_rows, divide, estimate_blocks
+from sqlflow_edl.analysis.rows.splits import Splitting
+from sqlflow_edl.analysis.search.split import Division, add_folds, divide
 
 
 def numbers(division: Division) -> tuple[int, ...]:
@@ -23,7 +24,9 @@ def test_large_tables_have_test_rows(total: int, training: int, validation: int,
 
 
 def test_rows_of_many_columns_count_several_times() -> None:
-    assert [count_folded_rows(columns) for columns in (3, 200, 400, 1_000)] == [5_000, 5_000, 2_500, 1_000]
+    split = Splitting(Split("random", "y"))
+    folded = [add_folds(split, None, columns, 0.0, 0.0).split for columns in (3, 200, 400, 1_000)]
+    assert [how.folds.most for how in folded if how and how.folds] == [5_000, 5_000, 2_500, 1_000]
     rows = Rows(False, 2_000, 1_600, 400)
     assert [divide(rows, 200, is_written=False, columns=columns).test for columns in (500, 600)] == [0, 200]
 
@@ -52,20 +55,12 @@ def test_written_test_rows_are_there_in_small_tables_too(written: bool, wanted: 
     assert numbers(divide(Rows(True, 100, 70, 30), 20, is_written=written)) == wanted
 
 
-@pytest.mark.parametrize(
-    ("total", "split", "wanted"),
-    [
-        (103, Split("random", folds=SplitFolds(5)), ValidationBlocks(103, (21, 21, 21, 20, 20))),
-        (100, Split("group", "g", folds=SplitFolds(3, test=0.1)), ValidationBlocks(90, (30, 30, 30))),
-        (60, Split("time", "t", folds=SplitFolds(5)), ValidationBlocks(60, (10,) * 5, is_forward=True)),
-        (3, Split("random", folds=SplitFolds(5)), ValidationBlocks(3, (1, 1, 1))),
-        (1, Split("random", folds=SplitFolds(5)), None),
-        (101, Split("random", folds=SplitFolds(5, most=100)), None),
-        (100, Split("random"), None),
-        (100, None, None),
-    ],
-)
-def test_rows_that_are_not_pinned_have_blocks_of_about_equal_size(
-    total: int, split: Split | None, wanted: ValidationBlocks | None
-) -> None:
-    assert estimate_blocks(split, total) == wanted
+def test_rows_by_time_have_folds_only_if_they_are_written() -> None:
+    by_time, at_random = Split("time", "day"), Split("random", "y")
+    split = Splitting(by_time, otherwise=Splitting(at_random))
+    default = add_folds(split, None, 3, 0.0, 0.0)
+    assert default.split == by_time
+    assert default.otherwise is not None
+    assert default.otherwise.split == Split("random", "y", folds=SplitFolds(5, 5_000))
+    written = add_folds(split, 3, 3, 0.2, 7.0)
+    assert written.split == Split("time", "day", folds=SplitFolds(3, 0, 0.2, 7.0))
