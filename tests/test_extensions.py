@@ -18,6 +18,7 @@ from sqlflow_edl import REGISTER_MODEL
 from sqlflow_edl.cli.main import COMMANDS
 from sqlflow_edl.cli.models.export import AS_SQL
 from sqlflow_edl.extensions import lineage
+from sqlflow_edl.reports.models import OF_BIGQUERY
 from sqlflow_edl.session import extended_statements
 from sqlflow_edl.session.predictions import ANSWERS
 from sqlflow_edl.session.session import TRACKED_BY
@@ -98,7 +99,7 @@ def test_what_tables_name_is_there() -> None:
         (f"sqlflow_edl.{module}", name) for module, _, name in (c.rpartition(".") for c in COMMANDS.values())
     ]
     named += [(module, "run") for module in extended_statements.MODULES.values()]
-    named += [ANSWERS, AS_SQL, REGISTER_MODEL]
+    named += [(OF_BIGQUERY, "show_weights"), ANSWERS, AS_SQL, REGISTER_MODEL]
     named += [(foreign.module, foreign.function) for foreign in FOREIGN_STATEMENTS]
     extensions = [(module, name) for module, name in named if ".extensions." in module]
     assert len(extensions) > 8

@@ -11,13 +11,12 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from edl.data import Source
 from edl.errors import SemanticError, SourceError, Span, SQLFlowError
 from edl.extension_loader import load
+from edl.models.registry.base import Registry
 from edl.spec import JobSpec
 from sqlflow_edl.analysis.inference import confidence
 from sqlflow_edl.analysis.programs.ddl import tables_read
@@ -37,8 +36,8 @@ ANSWERS = ("sqlflow_edl.extensions.bigquery_ml.answers", "answer_call")
 class Predictions:
     """Temporary tables of predictions in one source.
 
-    predict: runs a PREDICT statement without a target. trained: returns the JobSpec of a model. centres: returns the
-    centres of its clusters.
+    predict: runs a PREDICT statement without a target. trained: returns the JobSpec of a model. registry:
+    returns what has the models.
     """
 
     def __init__(
@@ -47,13 +46,13 @@ class Predictions:
         dialect: str,
         predict: Callable[[Statement], Result],
         trained: Callable[[Name], JobSpec],
-        centres: Callable[[Name], NDArray[np.float64] | None],
+        registry: Callable[[], Registry],
     ) -> None:
         self._source = source
         self._dialect = dialect
         self._predict = predict
         self._trained = trained
-        self._centres = centres
+        self._registry = registry
         self._tables: dict[str, str] = {}  # name -> how errors call it
         self._columns: list[list[str]] = []  # of each table
 
@@ -159,7 +158,7 @@ class Predictions:
         """Return the rows of a call; of BigQuery ML's functions in the columns of its reference."""
         if call.function:
             answer: pa.Table | None = load(*ANSWERS)(
-                call, used, self._source, self._predicted, self._trained, self._centres
+                call, used, self._source, self._predicted, self._trained, self._registry
             )
             if answer is not None:
                 return answer.to_reader()

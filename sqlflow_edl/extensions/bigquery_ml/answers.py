@@ -7,9 +7,11 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from edl.data import Source
+from edl.models.registry.base import Registry
 from edl.spec import JobSpec
 from sqlflow_edl.extensions.bigquery_ml import reference_columns as reference
-from sqlflow_edl.extensions.bigquery_ml.functions import CentresOf, ModelFunction, Predict, is_derived
+from sqlflow_edl.extensions.bigquery_ml.functions import ModelFunction, Predict, is_derived
+from sqlflow_edl.extensions.bigquery_ml.model_reports import centres
 from sqlflow_edl.syntax.ast import Name, Statement
 from sqlflow_edl.syntax.predict_calls import PredictCall
 
@@ -20,16 +22,20 @@ def answer_call(
     source: Source,
     predict: Predict,
     trained: Callable[[Name], JobSpec],
-    centres: CentresOf,
+    registry: Callable[[], Registry],
 ) -> pa.Table | None:
     """Return the rows of a call, or None if our own statement has them in the columns of the reference.
 
-    statement: ours for the call. trained: returns the JobSpec of a model. The others are those of `ModelFunction`.
+    statement: ours for the call. trained: returns the JobSpec of a model. registry: returns what has the models.
+    source and predict: as of `ModelFunction`.
     """
     if not (call.is_derived or reference.has_columns_of_its_own(call)):
         return None
     spec = trained(call.model)
     if is_derived(call, spec):
-        return ModelFunction(call, statement, spec, source, predict, centres).rows()
+        function = ModelFunction(
+            call, statement, spec, source, predict, lambda name: centres(registry(), name)
+        )
+        return function.rows()
     rows, computed = predict(reference.request_settings(call, statement, spec))
     return reference.as_in_reference(call, spec, rows, computed)

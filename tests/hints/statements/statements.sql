@@ -80,14 +80,14 @@ SELECT x FROM t TO PREDICT «WITH predict.interval = 0.9» USING both;
 -- as: \1 (SELECT x, w FROM t)
 «SELECT x, w FROM t TO PREDICT USING fitted»;
 
--- site: sqlflow_edl.reports.models show_importances
+-- site: sqlflow_edl.extensions.bigquery_ml.model_reports show_importances
 -- hint: write SELECT … TO EXPLAIN {}
 -- take: write (SELECT … TO EXPLAIN) (\w+)
 -- first: SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO straight;
 -- as: SELECT x, y FROM t TO EXPLAIN \2
 «SELECT * FROM ML.FEATURE_IMPORTANCE(MODEL straight)»;
 
--- site: sqlflow_edl.reports.model_weights centroids
+-- site: sqlflow_edl.extensions.bigquery_ml.model_weights centroids
 -- hint: write DESCRIBE MODEL my_model
 -- take: (DESCRIBE MODEL) my_model
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
@@ -157,7 +157,7 @@ SELECT x FROM t TO PREDICT «WITH predict.interval = 0.9» USING of_classes;
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO tagless;
 «DESCRIBE MODEL tagless@best»;
 
--- site: sqlflow_edl.reports.model_weights weights
+-- site: sqlflow_edl.extensions.bigquery_ml.model_weights weights
 -- hint: write ML.GLOBAL_EXPLAIN(MODEL my_model), or ML.FEATURE_IMPORTANCE(MODEL my_model) of trees
 -- take: write (ML\.GLOBAL_EXPLAIN\(MODEL) my_model\)
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
@@ -192,7 +192,7 @@ SELECT day, store, sold FROM days TO TRAIN Forecast WITH «» forecast.series = 
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 «DESCRIBE of_numbers»;
 
--- site: sqlflow_edl.reports.models show_metrics
+-- site: sqlflow_edl.extensions.bigquery_ml.model_reports show_metrics
 -- hint: write ML.EVALUATE(MODEL {}, (SELECT …))
 -- take: write (ML\.EVALUATE\(MODEL unmeasured, )\(SELECT …\)\)
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2, validation.fraction = 0 LABEL y INTO unmeasured;
@@ -411,7 +411,7 @@ SELECT x FROM t TO PREDICT «WITH predict.device = cuda» USING of_numbers;
 -- as: \1 x \2 t
 «» TO PREDICT USING of_numbers;
 
--- site: sqlflow_edl.reports.models show_columns
+-- site: sqlflow_edl.extensions.bigquery_ml.model_reports show_columns
 -- hint: models that TRAIN has made have them, except forecasts: write DESCRIBE MODEL my_model
 -- take: write (DESCRIBE MODEL) my_model
 -- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO fc3;

@@ -18,7 +18,7 @@ from edl.extensions import elastic
 from edl.extensions.elastic.kafka import Topic
 from edl.extensions.elastic.stream import Key, cut, divide_records
 
-SCRIPT = Path(__file__).parents[3] / "samples" / "python" / "stream_elastic.py"
+SCRIPT = Path(__file__).parents[4] / "samples" / "python" / "stream_elastic.py"
 
 
 class Lists:
