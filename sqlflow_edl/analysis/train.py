@@ -194,7 +194,7 @@ class TrainingPlan(RowPlan):
         if self.settings.is_trees and inputs:
             booster = self.settings.get("model.booster") or self.settings.choice.params.get("booster")
             features = chain.from_iterable(inputs.values())
-            errors += trees.check_monotone(self.settings.resolved, features, label, booster)
+            errors += trees.check_columns(self.settings.resolved, features, label, booster)
         if self.settings.only_fits:
             raise_all(errors)
             return FittedTraining(self._transform(rows, model, inputs, label), model, self.settings.optimizer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from edl import metrics
 from edl.spec import FoldValues, JobSpec
 from sqlflow_edl.reports.intervals import mean_of_folds
 from sqlflow_edl.reports.text import number
@@ -18,6 +19,15 @@ def describe_folds(trained: JobSpec, measured: FoldValues) -> str:
     if blocks and blocks.is_forward:
         values, order = values[::-1], ", the earliest first"
     ratio = trained.rows.validation / max(1, trained.rows.training)
-    least, most = mean_of_folds(values, ratio)
-    mean = f"mean {number(math.fsum(values) / len(values))}, {number(least)} to {number(most)} with 95 % confidence"
-    return f"{len(values)} folds{by}: {measured.metric} {', '.join(map(number, values))}{order}; {mean}"
+    known = [value for value in values if value is not None]
+    mean = ""
+    if len(known) > 1:
+        least, most = mean_of_folds(known, ratio)
+        metric = metrics.by_name(measured.metric, metrics.kind_of(trained.label), exact=True)
+        if min(known) >= 0:
+            least = max(least, 0.0)
+        if metric.higher_is_better:
+            most = min(most, metric.most)
+        ends = f"{number(least)} to {number(most)} with 95 % confidence"
+        mean = f"; mean {number(math.fsum(known) / len(known))}, {ends}"
+    return f"{len(values)} folds{by}: {measured.metric} {', '.join(map(number, values))}{order}{mean}"

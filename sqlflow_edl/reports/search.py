@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from edl.spec import JobSpec, Search
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.search.plan import SearchPlan
 from sqlflow_edl.analysis.search.portfolio import NOT_INSTALLED
@@ -32,7 +33,7 @@ def _rows(plan: SearchPlan, spec: JobSpec, search: Search, warnings: Sequence[Da
     best = "the mean of the models that predict" if several else "the model that predicts"
     yield "model", spec.model.name, f"{best} the validation rows best", why
     yield "model", "name", spec.output.name, "a new version under that name"
-    yield "label", spec.label.column, text.label(spec.label), ""
+    yield "label", spec.label.column, text.label(spec.label), _explain_task(plan, spec)
     by_rows = f"{DEFAULT} for {spec.rows.total:,} rows"
     yield "search", "time_limit", f"{search.time_limit:g} s", origin(settings.TIME_LIMIT, by_rows)
     yield "search", "metric", search.metric, origin(settings.METRIC)
@@ -65,10 +66,30 @@ def _rows(plan: SearchPlan, spec: JobSpec, search: Search, warnings: Sequence[Da
         if described := text.left_out(columns, reason, models, "candidate"):
             yield "left out", columns, "", described
     yield from (("warnings", warning.about, warning.message, warning.advice) for warning in warnings)
+    yield from _list_rows(plan, spec, search)
+
+
+def _explain_task(plan: SearchPlan, spec: JobSpec) -> str:
+    """Tell why a label of whole numbers has classes or is a number, and how to change that."""
+    column = spec.label.column
+    if plan.statement.kind != "auto" or not plan.schema.is_integer(column):
+        return ""
+    name = expressions.name(column, plan.query.dialect)
+    if spec.label.has_classes:
+        return f"few different whole numbers are classes; select {name} * 1.0 AS {name} to predict a number"
+    return f"many different whole numbers are one number; cast {name} to a text for classes"
+
+
+def _list_rows(plan: SearchPlan, spec: JobSpec, search: Search) -> Iterator[Row]:
     yield "rows", "total", f"{spec.rows.total:,}", "counted now; pinned when the search starts"
-    item = "in each fold" if search.folds > 1 else ""
+    blocks = spec.rows.blocks
+    is_forward = blocks.is_forward if blocks else False
+    item = f"in {'the last' if is_forward else 'each'} fold" if search.folds > 1 else ""
     yield "rows", "training", f"{spec.rows.training:,}", item
     chooses = "choose the models and their length"
     yield "rows", "validation", f"{spec.rows.validation:,}", f"{item}, {chooses}" if item else chooses
+    if spec.split is not None:
+        why = WRITTEN if plan.splitting.span else f"{DEFAULT}: {plan.splitting.why}"
+        yield "rows", "split", text.split(spec.split), why
     if search.test:
         yield "rows", "test", f"{search.test:,}", "choose nothing: the figures of the ensemble are of them"

@@ -318,6 +318,72 @@ def test_directions_of_other_columns_and_models_are_errors(
         )
 
 
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_columns_of_different_lists_add_up(session: Session, library: str) -> None:
+    """Without interactions, the effect of one column is the same for each value of the other."""
+    *_, predicted = session.run(
+        "CREATE TABLE products AS SELECT range % 10 AS a, range * 7 % 13 AS b, ['x', 'y'][1 + range % 2] AS c, "
+        "(range % 10) * (range * 7 % 13) * 1.0 AS y FROM range(1300);"
+        "SELECT * FROM products TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 20, "
+        f"model.framework = {library}, model.interactions = [[A, c], [b]] COLUMN a, b, c LABEL y INTO added;"
+        "SELECT * FROM PREDICT(added, (SELECT x.range AS a, z.range AS b, 'x' AS c "
+        "FROM range(10) AS x, range(13) AS z)) ORDER BY a, b;"
+        "DROP TABLE products"
+    )[:-1]
+    numbers = np.array(predicted.to_arrow()["y"].to_pylist()).reshape(10, 13)
+    effects = numbers - numbers[:1]
+    assert np.ptp(effects, axis=1).max() < 1e-4
+    assert np.ptp(numbers) > 20
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        ("[[age, team], [income]]", "[{age},{team}],[{income}]"),
+        ("[[age]]", "[{age}],[{team},{income}]"),
+        ("[age, income]", "[{age},{income}],[{team}]"),
+        ("[['AGE', 'income']]", "[{age},{income}],[{team}]"),
+    ],
+)
+def test_lists_of_columns_are_numbers_of_the_matrix(session: Session, written: str, wanted: str) -> None:
+    [only] = session.compile(
+        "SELECT team, age, income, COALESCE(age, 0) > 30 AS old FROM people TO TRAIN BoostedTreesClassifier "
+        f"WITH interaction_constraints = {written}, model.framework = lightgbm LABEL old INTO m"
+    )
+    [line] = [
+        text for text in generate(only.spec).files["model.py"].decode().splitlines() if "interaction" in text
+    ]
+    places = {
+        next(iter(spec.source_columns(each))): str(place) for place, each in enumerate(only.spec.features)
+    }
+    groups = [sorted(group.split(","), key=int) for group in wanted.format(**places).strip("[]").split("],[")]
+    assert (
+        line.strip()
+        == f"""interaction_constraints="{",".join(f"[{','.join(group)}]" for group in groups)}","""
+    )
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ("model.interactions = [[agee, team]]", "names agee, which is no column of the model"),
+        ("model.interactions = [[age, [team]]]", "must be lists of columns"),
+        ("model.interactions = 3", "must be lists of columns"),
+        (
+            "model.interactions = [[age], [team]] COLUMN CROSS([BUCKETIZE(age, 3), team], 10)",
+            "has no list with age, team",
+        ),
+        ("model.booster = gblinear, model.framework = xgboost, model.interactions = [[age]]", "is for trees"),
+    ],
+)
+def test_lists_of_other_columns_are_errors(session: Session, attributes: str, message: str) -> None:
+    with pytest.raises(SQLFlowError, match=message):
+        session.compile(
+            "SELECT age, team, income FROM people TO TRAIN BoostedTreesRegressor "
+            f"WITH {attributes} LABEL income INTO m"
+        )
+
+
 def test_attributes_have_their_names_in_other_systems(session: Session) -> None:
     found = compiled(
         session,

@@ -41,7 +41,7 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     screened: float | None = None
     error: str = ""
     rows_per_second: float = 0.0
-    fold_values: tuple[float, ...] | msgspec.UnsetType = msgspec.UNSET
+    fold_values: tuple[float | None, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 def are_refitted(trials: Iterable[Trial]) -> bool:

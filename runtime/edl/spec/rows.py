@@ -89,10 +89,13 @@ class ValidationBlocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FoldValues(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Metric of a model on the rows of each fold that did not train it, the first fold first."""
+    """Metric of a model on the rows of each fold that did not train it, the first fold first.
+
+    None stands for a fold without a value, as of the AUC of rows of one class.
+    """
 
     metric: str
-    values: tuple[float, ...]
+    values: tuple[float | None, ...]
 
 
 class Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

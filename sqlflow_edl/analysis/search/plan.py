@@ -131,6 +131,9 @@ class SearchPlan(RowPlan):
         if rows.blocks and limit is not None and not allows_folds:
             over = f"{FOLDED:.0%} of the limit of {limit.seconds:g} s was over before"
             self.notes.append(f"the models are trained without folds: {over}")
+        if self.folds is not None and divided.folds < self.folds and rows.validation:
+            fewer = "1 fold" if divided.folds == 1 else f"{divided.folds} folds"
+            self.notes.append(f"{fewer} in place of {self.folds}: the rows have no more parts")
         if not divided.rows.validation:
             raise self._too_few(rows.total)
         candidates: list[spec.Candidate] = []

@@ -6,8 +6,9 @@ A library that lacks it has an empty spelling, and a statement that sets it for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from edl import spec
@@ -251,6 +252,13 @@ PARAMETERS = (
         also=("monotone_constraints", "monotonic_cst"),
     ),
     _parameter(
+        "interactions", "column groups",
+        "Columns that may decide together: a tree splits by columns of one list after one another, and by no others. "
+        "Columns in no list are a list of their own. [[price, age], [city, street]].",
+        lightgbm="interaction_constraints", xgboost="interaction_constraints",
+        also=("interaction_constraints", "interaction_cst"),
+    ),
+    _parameter(
         "rate_drop", "number", "Share of the trees that DART drops in a round. By default 0.1, in XGBoost 0.",
         lightgbm="drop_rate", xgboost="rate_drop", low=0, high=1, also=("drop_rate",),
     ),
@@ -358,35 +366,71 @@ def parameters(
     return result
 
 
-def check_monotone(
+def check_columns(
     resolved: Mapping[str, Resolved], features: Iterable[spec.Feature], label: spec.Label, booster: object
 ) -> Iterator[SQLFlowError]:
-    """Yield errors for directions of columns that are no numbers of the model, and for a model without directions."""
-    settings = resolved.get("model.monotone")
-    if settings is None:
-        return
-    numbers = {name for feature in features for name in _number_columns(feature)}
-    names = [str(text)[1:] for text in settings.value] if isinstance(settings.value, tuple) else []
-    known_names = {name.casefold() for name in numbers}
-    for name in names:
-        if name.casefold() not in known_names:
+    """Yield errors for parameters that name columns, if the model does not read them or cannot heed them."""
+    features = list(features)
+    for name, check in _CHECKS.items():
+        written = resolved.get(f"model.{name}")
+        if written is None:
+            continue
+        yield from check(written, features, label)
+        if booster == "gblinear":
             yield SemanticError(
-                f"model.monotone names {name}, which is no number of the model",
-                span=settings.span,
-                hint=did_you_mean(name, numbers, list_up_to=12),
+                f"model.{name} is for trees, and gblinear is a linear model",
+                span=written.span,
+                hint="leave it out",
             )
+
+
+def _check_monotone(
+    written: Resolved, features: Sequence[spec.Feature], label: spec.Label
+) -> Iterator[SQLFlowError]:
+    numbers = {name for feature in features for name in _number_columns(feature)}
+    names = [str(text)[1:] for text in written.value] if isinstance(written.value, tuple) else []
+    yield from _check_names("model.monotone", written, names, numbers, "no number of the model")
     if label.has_classes and not label.is_binary:
         yield SemanticError(
             f"model.monotone needs a number or two classes, and {label.column} has {len(label.classes):,} classes",
-            span=settings.span,
+            span=written.span,
             hint="leave it out",
         )
-    if booster == "gblinear":
-        yield SemanticError(
-            "model.monotone is for trees, and gblinear is a linear model",
-            span=settings.span,
-            hint="leave it out",
-        )
+
+
+def _check_interactions(
+    written: Resolved, features: Sequence[spec.Feature], label: spec.Label
+) -> Iterator[SQLFlowError]:
+    groups: tuple[tuple[str, ...], ...] = written.value  # type: ignore[assignment]
+    columns = {name for feature in features for name in spec.source_columns(feature)}
+    errors = [*_check_names("model.interactions", written, chain(*groups), columns, "no column of the model")]
+    yield from errors
+    if errors:
+        return
+    sets = _group_columns(features, groups)
+    for feature in features:
+        sources = {name.casefold() for name in spec.source_columns(feature)}
+        if not any(sources <= group for group in sets):
+            named = ", ".join(spec.source_columns(feature))
+            yield SemanticError(
+                f"model.interactions has no list with {named}, which one feature reads together",
+                span=written.span,
+                hint="add a list of them",
+            )
+
+
+def _check_names(
+    parameter: str, written: Resolved, names: Iterable[str], known: Iterable[str], what: str
+) -> Iterator[SemanticError]:
+    known = set(known)
+    folded = {name.casefold() for name in known}
+    for name in names:
+        if name.casefold() not in folded:
+            yield SemanticError(
+                f"{parameter} names {name}, which is {what}",
+                span=written.span,
+                hint=did_you_mean(name, known, list_up_to=12),
+            )
 
 
 def _number_columns(feature: spec.Feature) -> Iterator[str]:
@@ -395,26 +439,57 @@ def _number_columns(feature: spec.Feature) -> Iterator[str]:
         yield from (source for source in spec.sources(feature) if isinstance(source, str))
 
 
-def _signs(features: Iterable[spec.Feature], directions: Iterable[str]) -> list[int]:
+def _group_columns(features: Iterable[spec.Feature], groups: Iterable[Iterable[str]]) -> list[frozenset[str]]:
+    """Return the sets of columns that may decide together; columns in no group are the last set."""
+    sets = [frozenset(name.casefold() for name in group) for group in groups]
+    columns = {name.casefold() for feature in features for name in spec.source_columns(feature)}
+    others = columns.difference(*sets)
+    return [*sets, frozenset(others)] if others else sets
+
+
+def _spell_signs(framework: str, features: Iterable[spec.Feature], directions: Iterable[str]) -> str:
     """Return the direction of each column of the matrix: 1, -1, or 0 for none."""
     signs = {text[1:].casefold(): 1 if text[0] == "+" else -1 for text in directions}
     result: list[int] = []
     for feature in features:
         [*names] = _number_columns(feature)
         result += [signs.get(names[0].casefold(), 0)] if names else [0] * spec.width(feature)
-    return result
+    listed = ",".join(map(str, result))
+    return listed if framework == "lightgbm" else f"({listed})"
+
+
+def _spell_groups(framework: str, features: Iterable[spec.Feature], groups: Iterable[Iterable[str]]) -> str:
+    """Return the numbers of the columns of the matrix that may decide together: [0,2],[1]."""
+    features = list(features)
+    numbers: list[list[int]] = []
+    for group in _group_columns(features, groups):
+        numbers.append([])
+        first = 0
+        for feature in features:
+            if {name.casefold() for name in spec.source_columns(feature)} <= group:
+                numbers[-1] += range(first, first + spec.width(feature))
+            first += spec.width(feature)
+    listed = ",".join(f"[{','.join(map(str, group))}]" for group in numbers)
+    return listed if framework == "lightgbm" else f"[{listed}]"
+
+
+# Parameters that name columns: their checks, and their values in the libraries.
+_CHECKS = {"monotone": _check_monotone, "interactions": _check_interactions}
+_SPELLINGS: Mapping[str, Callable[[str, Iterable[spec.Feature], Any], str]] = {
+    "monotone": _spell_signs,
+    "interactions": _spell_groups,
+}
 
 
 def keywords(
     framework: str, params: Mapping[str, Any], features: Iterable[spec.Feature] = ()
 ) -> dict[str, Any]:
-    """Return parameters in the spelling of the library. features: columns of the matrix, for their directions."""
+    """Return parameters in the spelling of the library. features: of the matrix, for their columns."""
     result: dict[str, Any] = {}
     for name, value in params.items():
         keyword = getattr(_BY_NAME[name], framework)
-        if name == "monotone":
-            signs = ",".join(map(str, _signs(features, value)))
-            result[keyword] = signs if framework == "lightgbm" else f"({signs})"
+        if name in _SPELLINGS:
+            result[keyword] = _SPELLINGS[name](framework, features, value)
         elif name == "booster":
             if value != "gbtree":
                 result[keyword] = value

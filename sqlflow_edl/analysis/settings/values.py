@@ -22,6 +22,7 @@ Type = Literal[
     "texts",
     "pairs",
     "directions",
+    "column groups",
     "class weights",
     "class columns",
     "threshold",
@@ -49,6 +50,7 @@ WORDS: Mapping[Type, str] = {
     "texts": 'a name, a list of names, or a text such as "accuracy,auc"',
     "pairs": "names with values, such as {'disk': 'ssd'} or 'disk=ssd,zone=a'",
     "directions": "columns with a direction, such as [+price, -age]",
+    "column groups": "lists of columns, such as [[price, age], [city, street]]",
     "class weights": "auto, or weights by class, such as {'yes': 5, 'no': 1}",
     "class columns": "a column, or a column for each class, such as {'no': p_no, 'yes': p_yes}",
     "threshold": f"a number from 0 to 1, or the metric that chooses it: {', '.join(THRESHOLD_METRICS)}",
@@ -131,6 +133,11 @@ def convert(kind: Type, value: Setting) -> Setting:
     if kind == "numbers":
         converted = tuple(_number(item) for item in (value if isinstance(value, tuple) else (value,)))
         return None if any(item is None for item in converted) or not converted else converted
+    if kind == "column groups":
+        items = value if isinstance(value, tuple) else ()
+        groups = (items,) if all(isinstance(item, str) for item in items) else items
+        names = tuple(_texts(group) for group in groups if isinstance(group, tuple))
+        return names if len(names) == len(groups) and all(names) else None
     if kind in _LISTS:
         texts = _texts(value)
         return texts if texts and all(map(_LISTS[kind].fullmatch, texts)) else None

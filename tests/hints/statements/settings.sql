@@ -337,12 +337,18 @@ SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.seed = «-1» LABEL y INTO m
 -- first: SELECT x, 1e9 + id AS y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 1 LABEL y INTO with_centre;
 SELECT x, 1e9 + id AS y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 1, model.objective = poisson LABEL y «USING with_centre» INTO m;
 
--- site: sqlflow_edl.analysis.settings.trees check_monotone
--- hint: <did_you_mean()>
--- take: did you mean (\w+)
-SELECT width, id, y FROM (SELECT x AS width, id, y FROM t) t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 1, model.monotone = [+«widht»] COLUMN width, id LABEL y INTO m;
+-- site: sqlflow_edl.analysis.settings.trees _check_monotone
+-- hint: leave it out
+-- take: leave it out
+SELECT x, page FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 1«, model.monotone = [+x]» LABEL page INTO m;
 
--- site: sqlflow_edl.analysis.settings.trees check_monotone
+-- site: sqlflow_edl.analysis.settings.trees _check_interactions
+-- hint: add a list of them
+-- take: (add a list) of them
+-- as: , [page, id]
+SELECT x, page, id, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 1, model.interactions = [[page], [id]«»] COLUMN x, CROSS([page, id], 10) LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.trees check_columns
 -- hint: leave it out
 -- take: leave it out
 SELECT x, k FROM t TO TRAIN xgboost.gblinear WITH train.num_boost_round = 1«, model.monotone = [+x]» LABEL k INTO m;

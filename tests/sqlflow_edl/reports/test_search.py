@@ -59,6 +59,33 @@ def test_a_search_shows_its_columns_and_the_split_of_its_rows(session: Session) 
     folds = explained(session, "SELECT age, income FROM people LABEL income WITH auto.folds = 3 INTO m")
     assert folds["rows", "training"] == ("800", "in each fold")
     assert folds["rows", "validation"] == ("400", "in each fold, choose the models and their length")
+    assert folds["rows", "split"] == ("at random", "default: income is a number")
+
+
+@pytest.mark.parametrize(
+    ("label", "kind", "why"),
+    [
+        (
+            "CAST(age AS INTEGER) % 5",
+            "5 classes",
+            "few different whole numbers are classes; select y * 1.0 AS y to predict a number",
+        ),
+        (
+            "CAST(age AS INTEGER) * 7",
+            "a number",
+            "many different whole numbers are one number; cast y to a text",
+        ),
+        ("age * 1.5", "a number", ""),
+    ],
+)
+def test_a_search_says_why_whole_numbers_are_classes_or_a_number(
+    session: Session, label: str, kind: str, why: str
+) -> None:
+    query = f"SELECT city, {label} AS y FROM people WHERE age IS NOT NULL"
+    found = explained(session, f"{query} LABEL y WITH auto.models = lightgbm INTO m")
+    assert found["label", "y"][0].startswith(kind)
+    assert found["label", "y"][1].startswith(why)
+    assert bool(found["label", "y"][1]) is bool(why)
 
 
 def test_the_reason_of_a_search_is_what_makes_the_statement_one(session: Session) -> None:

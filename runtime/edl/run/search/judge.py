@@ -140,7 +140,7 @@ class Judge:
         """Measure a trial, and write and return its record. turn: its place among the trials, from 0."""
         value: float | None = None
         figures: Figures = {}
-        of_folds: tuple[float, ...] = ()
+        of_folds: tuple[float | None, ...] = ()
         error = result.error
         if result.outcomes:
             try:
@@ -189,14 +189,17 @@ class Judge:
                 path.unlink(missing_ok=True)
                 _write(self._record(number, RECORD), failed)
 
-    def measure_folds(self, scores: Array) -> tuple[float, ...]:
-        """Return the metric of scores of the validation rows in each fold; none without several folds."""
+    def measure_folds(self, scores: Array) -> tuple[float | None, ...]:
+        """Return the metric of scores of the validation rows in each fold; none without several folds.
+
+        None stands for a fold without a value, as of the AUC of rows of one class.
+        """
         if len(self.sizes) == 1:
             return ()
         ends = np.cumsum((0, *self.sizes)).tolist()
         total = ends[-1]
         blocks = (slice(total - end, total - start) for start, end in itertools.pairwise(ends))
-        return tuple(self.measure.value(scores, block) for block in blocks)
+        return tuple(finite(self.measure.value(scores, block)) for block in blocks)
 
     def _write_checksums(self, number: int, folds: int) -> None:
         """Flush the files of a trial to disk, and write their checksums beside its record."""

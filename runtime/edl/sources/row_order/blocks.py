@@ -1,8 +1,8 @@
 """Blocks of rows that validate in turn, in the folds of a search.
 
-Units (groups, equal rows or single rows) are dealt to the blocks like cards: in the order of their class, then of
-their size, then of the hash of their value and the seed, to one block after another and back again. So all blocks have
-about as many rows, and about the same share of each class.
+Units (groups, equal rows or single rows) are assigned to the blocks in turn, from the first to the last and back, in
+the order of their class, of their size, and of the hash of their value and the seed. So all blocks have about as many
+rows, and about the same share of each class.
 
 Times are cut into parts of about equal size. The latest part is block 0; the earliest one is in no block, because a
 training of a fold reads only rows before its block (forward chaining).
@@ -72,8 +72,8 @@ def divide_rows(
     return ValidationRows(sizes[0] + tests, blocks)
 
 
-def deal_units(units: Units, drawn: Hashes, tested: Flags, number: int) -> Assigned:
-    """Deal the units that are not `tested` to so many blocks. drawn: hashes that order units of a class and size."""
+def assign_units(units: Units, drawn: Hashes, tested: Flags, number: int) -> Assigned:
+    """Assign the units that are not `tested` to so many blocks. drawn: hashes that order units of a class and size."""
     free = np.flatnonzero(~tested)
     sizes = np.ones(len(tested), np.int64) if units.sizes is None else units.sizes
     kinds = np.zeros(len(tested), np.int64) if units.kinds is None else units.kinds

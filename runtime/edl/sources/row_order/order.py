@@ -183,7 +183,7 @@ def _assign_blocks(
     if folds.test:
         share = msgspec.structs.replace(split, fraction=folds.test, fewest=0)
         tested = _held_units(units, connection, seed, share)
-    return blocks.deal_units(units, drawn, tested, folds.number)
+    return blocks.assign_units(units, drawn, tested, folds.number)
 
 
 def _hold_classes_of_one_unit(drawn: Hashes, held: Flags, kinds: Ints, split: Split) -> Flags:

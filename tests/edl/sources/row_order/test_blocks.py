@@ -1,4 +1,4 @@
-"""Blocks of rows that validate in turn: dealt units, and parts of time."""
+"""Blocks of rows that validate in turn: units in turn, and parts of time."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from edl.sources.row_order.units import Units, ValidationRows
 from edl.spec import Split, SplitFolds, ValidationBlocks
 
 
-def deal(sizes: list[int], kinds: list[int] | None = None, number: int = 5) -> list[int]:
+def assign_sizes(sizes: list[int], kinds: list[int] | None = None, number: int = 5) -> list[int]:
     count = len(sizes)
     hashes = np.arange(count, dtype=np.uint64)
     units = Units(hashes, np.array(sizes), None if kinds is None else np.array(kinds))
     drawn = np.random.default_rng(1).permutation(count).astype(np.uint64)
-    return blocks.deal_units(units, drawn, np.zeros(count, np.bool_), number).numbers.tolist()
+    return blocks.assign_units(units, drawn, np.zeros(count, np.bool_), number).numbers.tolist()
 
 
 def assign(times: pa.Array, **folds: float) -> Assigned:
@@ -30,14 +30,14 @@ def assign(times: pa.Array, **folds: float) -> Assigned:
         return blocks.assign_times(times, connection, SplitFolds(**{"number": 4, **folds}))  # type: ignore[arg-type]
 
 
-def test_units_of_one_size_are_dealt_evenly() -> None:
-    assert np.bincount(deal([1] * 103)).tolist() in ([21, 21, 21, 20, 20], [20, 20, 21, 21, 21])
+def test_units_of_one_size_are_assigned_evenly() -> None:
+    assert np.bincount(assign_sizes([1] * 103)).tolist() in ([21, 21, 21, 20, 20], [20, 20, 21, 21, 21])
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_units_of_different_sizes_make_blocks_of_about_equal_size(seed: int) -> None:
     sizes = (np.random.default_rng(seed).pareto(2, 200) * 10 + 1).astype(int)
-    numbers = deal(sizes.tolist())
+    numbers = assign_sizes(sizes.tolist())
     totals = np.bincount(numbers, sizes)
     assert totals.max() <= sizes.sum() / 5 + sizes.max()
     assert totals.min() >= sizes.sum() / 5 - sizes.max()
@@ -45,7 +45,7 @@ def test_units_of_different_sizes_make_blocks_of_about_equal_size(seed: int) -> 
 
 def test_each_block_has_its_share_of_each_class() -> None:
     kinds = [int(at % 10 == 0) for at in range(200)]
-    numbers = np.array(deal([1] * 200, kinds))
+    numbers = np.array(assign_sizes([1] * 200, kinds))
     assert np.bincount(numbers[np.array(kinds) == 1]).tolist() == [4] * 5
 
 
@@ -60,7 +60,7 @@ def test_the_class_of_a_group_is_more_frequent_in_it_than_elsewhere() -> None:
     assert units.sizes.tolist() == [10] * 10
 
 
-def test_rows_of_the_only_unit_of_a_class_are_dealt_one_by_one() -> None:
+def test_rows_of_the_only_unit_of_a_class_are_assigned_one_by_one() -> None:
     of_rows = np.array([0, 0, 0, 1, 2, 2])
     units = Units(np.array([7, 8, 9], np.uint64), np.array([3, 1, 2]), np.array([0, 1, 1]), of_rows)
     separate = blocks.separate_lone_units(units, np.arange(6, dtype=np.uint64))
