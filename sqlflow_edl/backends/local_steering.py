@@ -92,19 +92,19 @@ class SteeredLocalJob:
                 hint=f"cancel it, and run its statement again with --workers {numbers.workers or 2}",
             )
 
-    def read_numbers(self, spec: JobSpec, wanted: Numbers) -> Numbers:
-        request = pb.ScaleRequest(workers=wanted.workers, servers=wanted.servers)
+    def read_numbers(self, spec: JobSpec, numbers: Numbers) -> Numbers:
+        request = pb.ScaleRequest(workers=numbers.workers, servers=numbers.servers)
         answer = master_call.call(
             self.folder, lambda channel: channel.call(channel.stub.Scale, request, master_call.CALL_SECS)
         )
         return Numbers(int(answer.before), int(answer.servers_before))
 
-    def wait_for(self, wanted: Numbers) -> str:
+    def wait_for(self, numbers: Numbers) -> str:
         return ""  # the master has answered
 
-    def list_limits(self, before: Numbers, wanted: Numbers) -> Iterator[str]:
+    def list_limits(self, before: Numbers, numbers: Numbers) -> Iterator[str]:
         quota = self._cluster.run_spec().quota
-        now = Numbers(wanted.workers or before.workers, wanted.servers or before.servers)
+        now = Numbers(numbers.workers or before.workers, numbers.servers or before.servers)
         if quota is not None and now.total > before.total:
             slots = Quota(Path(quota.folder)).look()[0]
             yield (

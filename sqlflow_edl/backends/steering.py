@@ -58,15 +58,15 @@ class SteeredJob(Protocol):
 
     def is_of_script(self) -> bool: ...
 
-    def read_numbers(self, spec: JobSpec, wanted: Numbers) -> Numbers:
-        """Ask the master for the wanted numbers, and return those until now."""
+    def read_numbers(self, spec: JobSpec, numbers: Numbers) -> Numbers:
+        """Ask the master for the numbers, and return those until now."""
         ...
 
-    def wait_for(self, wanted: Numbers) -> str:
+    def wait_for(self, numbers: Numbers) -> str:
         """Wait until the master has taken up the numbers. Return what to say if it has not, or an empty text."""
         ...
 
-    def list_limits(self, before: Numbers, wanted: Numbers) -> Iterable[str]:
+    def list_limits(self, before: Numbers, numbers: Numbers) -> Iterable[str]:
         """Return what limits the use of more workers at this place."""
         ...
 

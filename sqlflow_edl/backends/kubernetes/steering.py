@@ -133,21 +133,21 @@ class SteeredKubernetesJob:
         if not self._objects.deployment.has_master:
             raise ClusterError(f"job {self.folder.id} runs a program in one pod, without workers")
 
-    def read_numbers(self, spec: JobSpec, wanted: Numbers) -> Numbers:
+    def read_numbers(self, spec: JobSpec, numbers: Numbers) -> Numbers:
         before = self._numbers() or Numbers(spec.cluster.workers, spec.cluster.parameter_servers)
-        wishes = {names.WORKERS: wanted.workers, names.SERVERS: wanted.servers}
+        wishes = {names.WORKERS: numbers.workers, names.SERVERS: numbers.servers}
         self._annotate({name: str(number) for name, number in wishes.items() if number is not None})
         return before
 
-    def wait_for(self, wanted: Numbers) -> str:
+    def wait_for(self, numbers: Numbers) -> str:
         deadline = time.monotonic() + TAKEN_UP_SECS
-        while (now := self._numbers()) is None or now.describe_change(wanted):
+        while (now := self._numbers()) is None or now.describe_change(numbers):
             if time.monotonic() > deadline:
                 return f"as soon as its master runs and reads it; see `sqlflow logs {self.folder.id} master`"
             time.sleep(POLL)
         return ""
 
-    def list_limits(self, before: Numbers, wanted: Numbers) -> tuple[str, ...]:
+    def list_limits(self, before: Numbers, numbers: Numbers) -> tuple[str, ...]:
         return ()
 
     def _numbers(self) -> Numbers | None:

@@ -32,8 +32,8 @@ def export(options: argparse.Namespace) -> int:
         with connect(options.source) as source:
             version = open_registry(source, options.model_store).load(options.model, archive)
         if options.sql:
-            written: int = load(*AS_SQL)(archive, version.reference, options)
-            return written
+            exit_code: int = load(*AS_SQL)(archive, version.reference, options)
+            return exit_code
         from sqlflow_edl.backends.exporting import run_export
 
         is_written = run_export(archive, Path(folder) / "program", options.output)
