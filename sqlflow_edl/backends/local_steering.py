@@ -92,7 +92,7 @@ class SteeredLocalJob:
                 hint=f"cancel it, and run its statement again with --workers {numbers.workers or 2}",
             )
 
-    def read_numbers(self, spec: JobSpec, numbers: Numbers) -> Numbers:
+    def request_numbers(self, spec: JobSpec, numbers: Numbers) -> Numbers:
         request = pb.ScaleRequest(workers=numbers.workers, servers=numbers.servers)
         answer = master_call.call(
             self.folder, lambda channel: channel.call(channel.stub.Scale, request, master_call.CALL_SECS)

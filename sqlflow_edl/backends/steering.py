@@ -58,7 +58,7 @@ class SteeredJob(Protocol):
 
     def is_of_script(self) -> bool: ...
 
-    def read_numbers(self, spec: JobSpec, numbers: Numbers) -> Numbers:
+    def request_numbers(self, spec: JobSpec, numbers: Numbers) -> Numbers:
         """Ask the master for the numbers, and return those until now."""
         ...
 
@@ -108,7 +108,7 @@ def scale(job: SteeredJob, numbers: Numbers) -> str:
         raise _fixed_size_error(job, numbers)
     spec = _read_spec(job)
     _check_strategy(job, spec, numbers)
-    before = job.read_numbers(spec, numbers)
+    before = job.request_numbers(spec, numbers)
     changed = before.describe_change(numbers)
     if not changed:
         return f"job {job.folder.id} has {numbers} already: there is nothing to do"

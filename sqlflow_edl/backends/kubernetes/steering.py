@@ -133,7 +133,7 @@ class SteeredKubernetesJob:
         if not self._objects.deployment.has_master:
             raise ClusterError(f"job {self.folder.id} runs a program in one pod, without workers")
 
-    def read_numbers(self, spec: JobSpec, numbers: Numbers) -> Numbers:
+    def request_numbers(self, spec: JobSpec, numbers: Numbers) -> Numbers:
         before = self._numbers() or Numbers(spec.cluster.workers, spec.cluster.parameter_servers)
         wishes = {names.WORKERS: numbers.workers, names.SERVERS: numbers.servers}
         self._annotate({name: str(number) for name, number in wishes.items() if number is not None})
