@@ -177,11 +177,20 @@ def test_a_command_of_an_absent_extension_names_it_with_its_extra(
     assert f"'sqlflow-edl[{EXTRAS[extension]}]'" in found.stderr
 
 
-def test_the_public_name_of_an_absent_extension_names_it_with_its_extra(core: Path) -> None:
-    program = "import edl\ntry:\n    edl.elastic.rank()\nexcept Exception as e:\n    print(e.report)"
+@pytest.mark.parametrize(
+    ("module", "call", "extension"),
+    [
+        ("edl", "edl.elastic.rank()", "elastic"),
+        ("sqlflow_edl.notebook", "sqlflow_edl.notebook.load_ipython_extension(None)", "notebook"),
+    ],
+)
+def test_the_public_name_of_an_absent_extension_names_it_with_its_extra(
+    core: Path, module: str, call: str, extension: str
+) -> None:
+    program = f"import {module}\ntry:\n    {call}\nexcept Exception as e:\n    print(e.report)"
     shown = run(core, program).stdout
-    assert "the extension elastic is not part of this installation" in shown
-    assert f"'sqlflow-edl[{EXTRAS['elastic']}]'" in shown
+    assert f"the extension {extension} is not part of this installation" in shown
+    assert f"'sqlflow-edl[{EXTRAS[extension]}]'" in shown
 
 
 def test_a_module_that_an_extension_lacks_is_no_absent_extension(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ EXTRAS = {
     "lakes": "delta,iceberg",
     "lineage": "lineage,mlflow",
     "model_sql": "",
+    "notebook": "notebook",
     "optimization": "optimize",
     "runnables": "",
     "serving": "serve",

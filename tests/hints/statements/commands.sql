@@ -134,34 +134,34 @@ $ sqlflow run --source duckdb: -e "SELECT 1 AS x" «--select zz»
 -- take: (/help) lists them
 > «/zzqx»
 
--- site: sqlflow_edl.notebook.connections Connections.session
+-- site: sqlflow_edl.extensions.notebook.connections Connections.session
 -- hint: %sqlflow_connect duckdb:///demo.duckdb
 -- take: (%sqlflow_connect duckdb:)///demo.duckdb
 -- as: \1
 % «»
 % %sqlflow SELECT 1
 
--- site: sqlflow_edl.notebook.connections Connections.session
+-- site: sqlflow_edl.extensions.notebook.connections Connections.session
 -- hint: %sqlflow_connect URL --alias {}
 -- take: (%sqlflow_connect) URL (--alias shop)
 -- as: \1 duckdb: \2
 % «%sqlflow_connect duckdb:»
 % %sqlflow --source shop SELECT 1
 
--- site: sqlflow_edl.notebook.magics SQLFlowMagics.sqlflow_connect
+-- site: sqlflow_edl.extensions.notebook.magics SQLFlowMagics.sqlflow_connect
 -- hint: %sqlflow_connect URL --alias NAME
 -- take: (%sqlflow_connect) URL (--alias) NAME
 -- as: \2 shop
 % %sqlflow_connect duckdb: «shop»
 
--- site: sqlflow_edl.notebook.magics SQLFlowMagics._only_connect
+-- site: sqlflow_edl.extensions.notebook.magics SQLFlowMagics._only_connect
 -- hint: %sqlflow SELECT …, or a cell below %%sqlflow
 -- take: (%sqlflow SELECT) …
 -- as: \1 1
 % %sqlflow_connect duckdb:
 % «%sqlflow»
 
--- site: sqlflow_edl.notebook.frames target
+-- site: sqlflow_edl.extensions.notebook.frames target
 -- hint: --persist {} AS table
 -- take: unexpected|(--persist frame AS table)
 -- as: \1
@@ -169,12 +169,12 @@ $ sqlflow run --source duckdb: -e "SELECT 1 AS x" «--select zz»
 % %sqlflow_connect duckdb:
 % %sqlflow «--persist frame zz»
 
--- site: sqlflow_edl.notebook.magics SQLFlowMagics._connect_session
+-- site: sqlflow_edl.extensions.notebook.magics SQLFlowMagics._connect_session
 -- hint: %sqlflow_connect duckdb:///demo.duckdb
 -- take: (%sqlflow_connect duckdb:)///demo.duckdb
 % «%sqlflow_connect»
 
--- site: sqlflow_edl.notebook.arguments split_options
+-- site: sqlflow_edl.extensions.notebook.arguments split_options
 -- hint: {} {}
 -- take: (--alias) \S+
 -- as: \1 a
@@ -649,7 +649,7 @@ $ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT 
 $ sqlflow copy m --source duckdb:///d.duckdb --to {URL} --as m_odd
 $ sqlflow run --source {URL} -e "SELECT x FROM t TO PREDICT results_odd«» USING m_odd"
 
--- site: sqlflow_edl.notebook.result_set draw_explained
+-- site: sqlflow_edl.extensions.notebook.result_set draw_explained
 -- hint: SELECT … TO EXPLAIN m WITH explain.level = rows, or the table of EXPLAIN … INTO
 -- take: (TO EXPLAIN) m (WITH explain.level = rows), or
 -- as: \1 m \2

@@ -18,7 +18,7 @@ from edl.jobs import job_folder
 from edl.jobs.events import Output
 from sqlflow_edl.cli.program.parallel import Interruption, Watcher
 from sqlflow_edl.display.narrator import Narrator, ProgramStep
-from sqlflow_edl.notebook.live import Live
+from sqlflow_edl.extensions.notebook.live import Live
 from sqlflow_edl.session.observer import Silent
 from sqlflow_edl.session.session import Session
 from tests.databases import on_each

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sqlflow_edl.analysis.programs.outline import title
-from sqlflow_edl.notebook.errors import Interrupted
-from sqlflow_edl.notebook.result_set import ResultSet
+from sqlflow_edl.extensions.notebook.errors import Interrupted
+from sqlflow_edl.extensions.notebook.result_set import ResultSet
 from sqlflow_edl.reports.text import duration
 from sqlflow_edl.session.interrupts import stop_on_interrupt
 
 if TYPE_CHECKING:
-    from sqlflow_edl.notebook.live import CellScreen
+    from sqlflow_edl.extensions.notebook.live import CellScreen
     from sqlflow_edl.session.session import Session
     from sqlflow_edl.syntax import Statement
 

@@ -21,8 +21,8 @@ from sqlflow_edl.display.final_report import facts, final_report, largest
 from sqlflow_edl.display.grid import matrix
 from sqlflow_edl.display.output import FirstRows, first_rows, rows_of
 from sqlflow_edl.display.views import format_computed
-from sqlflow_edl.notebook import html
-from sqlflow_edl.notebook.errors import CellError
+from sqlflow_edl.extensions.notebook import html
+from sqlflow_edl.extensions.notebook.errors import CellError
 from sqlflow_edl.reports.drift import SHOWN, cells
 from sqlflow_edl.reports.result import Result, View, data_frame, polars_frame
 from sqlflow_edl.reports.text import format_count, number

@@ -15,8 +15,8 @@ import sqlflow_edl
 from edl.data.metric_tables import importances
 from edl.errors import SQLFlowError
 from edl.jobs.events import EpochEnd
-from sqlflow_edl.notebook.errors import CellError
-from sqlflow_edl.notebook.result_set import Chart, ResultSet
+from sqlflow_edl.extensions.notebook.errors import CellError
+from sqlflow_edl.extensions.notebook.result_set import Chart, ResultSet
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax import parse
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edl.errors import SemanticError
-from sqlflow_edl.notebook.arguments import split_name, split_options, whole
+from sqlflow_edl.extensions.notebook.arguments import split_name, split_options, whole
 
 KNOWN = {"source": "URL", "o": "NAME", "debug": ""}
 

@@ -13,7 +13,7 @@ from edl.tasks.curve import LearningCurve
 from sqlflow_edl.charts.curves import learning_curve
 from sqlflow_edl.display import progress
 from sqlflow_edl.display.narrator import Narrator
-from sqlflow_edl.notebook import html
+from sqlflow_edl.extensions.notebook import html
 from sqlflow_edl.session.observer import Observer
 from sqlflow_edl.syntax import Statement
 

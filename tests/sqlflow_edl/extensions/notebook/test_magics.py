@@ -10,9 +10,9 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from edl.errors import SourceError, SQLFlowError
-from sqlflow_edl.notebook.errors import CellError
-from sqlflow_edl.notebook.result_set import ResultSet
-from tests.sqlflow_edl.notebook.conftest import Notebook
+from sqlflow_edl.extensions.notebook.errors import CellError
+from sqlflow_edl.extensions.notebook.result_set import ResultSet
+from tests.sqlflow_edl.extensions.notebook.conftest import Notebook
 
 
 def test_a_line_is_a_statement_and_its_value_the_result(connected: Notebook) -> None:

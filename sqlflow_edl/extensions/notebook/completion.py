@@ -11,10 +11,10 @@ from sqlflow_edl.console.catalog import SourceCatalog, Unconnected
 from sqlflow_edl.console.completion import fitting_offers
 from sqlflow_edl.console.completion_rules import Offer, list_offers
 from sqlflow_edl.console.context import context
-from sqlflow_edl.notebook.arguments import format_option
-from sqlflow_edl.notebook.frames import is_persistable
-from sqlflow_edl.notebook.magics import OF_A_CELL, OF_A_CONNECTION
-from sqlflow_edl.notebook.variables import sql_variable_names
+from sqlflow_edl.extensions.notebook.arguments import format_option
+from sqlflow_edl.extensions.notebook.frames import is_persistable
+from sqlflow_edl.extensions.notebook.magics import OF_A_CELL, OF_A_CONNECTION
+from sqlflow_edl.extensions.notebook.variables import sql_variable_names
 from sqlflow_edl.syntax.dialects import dialect_named
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from IPython.core.completer import CompletionContext, SimpleMatcherResult
 
-    from sqlflow_edl.notebook.connections import Connections
+    from sqlflow_edl.extensions.notebook.connections import Connections
     from sqlflow_edl.session.session import Session
 
 # Blank lines and magics that run the rest of the cell may stand above ours, as labextension/highlighting.js has it.

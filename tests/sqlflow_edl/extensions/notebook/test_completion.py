@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from IPython.core.completer import provisionalcompleter
 
-from tests.sqlflow_edl.notebook.conftest import Notebook
+from tests.sqlflow_edl.extensions.notebook.conftest import Notebook
 
 
 def offered(notebook: Notebook, text: str) -> list[str]:

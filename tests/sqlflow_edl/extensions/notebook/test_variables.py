@@ -12,7 +12,7 @@ import pytest
 
 import sqlflow_edl
 from edl.errors import SQLFlowError
-from sqlflow_edl.notebook.variables import fill_variables
+from sqlflow_edl.extensions.notebook.variables import fill_variables
 
 NAMES: dict[str, Any] = {
     "low": 3,

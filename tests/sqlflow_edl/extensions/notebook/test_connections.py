@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from edl.errors import SemanticError
-from sqlflow_edl.notebook.connections import Connections, ConnectionSettings
+from sqlflow_edl.extensions.notebook.connections import Connections, ConnectionSettings
 from sqlflow_edl.session.session import Session
 
 

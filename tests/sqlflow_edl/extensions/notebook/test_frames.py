@@ -8,7 +8,7 @@ import pytest
 
 import sqlflow_edl
 from edl.errors import SemanticError, SourceError
-from sqlflow_edl.notebook.frames import persist, target
+from sqlflow_edl.extensions.notebook.frames import persist, target
 
 FRAME = pd.DataFrame({"id": [1, 2, 3], "x": [0.5, None, 2.5], "k": ["a", None, "c"]}, index=[7, 8, 9])
 

@@ -14,16 +14,16 @@ from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 
 from edl.errors import SemanticError, SQLFlowError, UserCodeError
 from sqlflow_edl.errors.render import render
-from sqlflow_edl.notebook.arguments import Options, check_names, split_name, split_options, whole
-from sqlflow_edl.notebook.connections import Connections, ConnectionSettings
-from sqlflow_edl.notebook.errors import CellError
-from sqlflow_edl.notebook.live import Bundle, CellScreen, Live, Terminal
+from sqlflow_edl.extensions.notebook.arguments import Options, check_names, split_name, split_options, whole
+from sqlflow_edl.extensions.notebook.connections import Connections, ConnectionSettings
+from sqlflow_edl.extensions.notebook.errors import CellError
+from sqlflow_edl.extensions.notebook.live import Bundle, CellScreen, Live, Terminal
 from sqlflow_edl.reports.text import format_count
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from sqlflow_edl.notebook.result_set import ResultSet
+    from sqlflow_edl.extensions.notebook.result_set import ResultSet
     from sqlflow_edl.session.session import Session
 
 OF_A_CELL = {"source": "URL or alias", "o": "NAME", "workers": "N", "persist": "FRAME", "debug": ""}
@@ -116,7 +116,7 @@ class SQLFlowMagics(Magics):
             self.connections.close(line.strip())
 
     def _persist(self, options: Options, rest: str) -> None:
-        from sqlflow_edl.notebook.frames import persist, target
+        from sqlflow_edl.extensions.notebook.frames import persist, target
 
         name = options["persist"]
         if name not in self._shell.user_ns:
@@ -147,9 +147,9 @@ class SQLFlowMagics(Magics):
         return self.connections.connect(settings, options.get("alias", ""))
 
     def _run(self, session: Session, text: str, workers: int | None, context: _Context) -> ResultSet | None:
-        from sqlflow_edl.notebook import cell
-        from sqlflow_edl.notebook.frames import named_frames
-        from sqlflow_edl.notebook.variables import fill_variables
+        from sqlflow_edl.extensions.notebook import cell
+        from sqlflow_edl.extensions.notebook.frames import named_frames
+        from sqlflow_edl.extensions.notebook.variables import fill_variables
 
         context.text = text
         context.text = fill_variables(text, self._shell.user_ns, session.dialect)

@@ -7,7 +7,7 @@ import itertools
 
 from edl.jobs.events import EpochEnd, Progress, Tally, TrialEnd
 from edl.tasks.curve import LIMIT
-from sqlflow_edl.notebook.live import Bundle, Live, Terminal
+from sqlflow_edl.extensions.notebook.live import Bundle, Live, Terminal
 from sqlflow_edl.syntax import parse
 
 [STATEMENT] = parse("SELECT 1", "duckdb")
