@@ -15,6 +15,7 @@ from edl.data.url import SOURCES
 from edl.extension_loader import EXTRAS, load
 from edl.installation import requirements
 from sqlflow_edl import REGISTER_MODEL
+from sqlflow_edl.analysis.catalog import OF_EXTENSIONS
 from sqlflow_edl.cli.main import COMMANDS
 from sqlflow_edl.cli.models.export import AS_SQL
 from sqlflow_edl.extensions import lineage
@@ -107,6 +108,13 @@ def test_what_tables_name_is_there() -> None:
         assert load(module, name)
 
 
+@pytest.mark.parametrize(("module", "names"), OF_EXTENSIONS.items())
+def test_the_models_of_an_extension_are_those_that_the_catalog_names(
+    module: str, names: tuple[str, ...]
+) -> None:
+    assert tuple(model.name for model in load(module, "MODELS")) == names
+
+
 def test_a_session_asks_for_trackers_by_the_variables_of_their_systems() -> None:
     assert {system.variables for system in lineage._SYSTEMS} == set(TRACKED_BY)
 
@@ -138,18 +146,27 @@ def test_a_source_of_an_absent_extension_names_it_with_its_extras(
     assert f"'sqlflow-edl[{EXTRAS[extension]}]'" in shown
 
 
-def test_a_statement_of_an_absent_extension_names_it_with_its_extras(core: Path) -> None:
+@pytest.mark.parametrize(
+    ("statement", "extension"),
+    [
+        ("SELECT 1 AS a TO MAXIMIZE SUM(a * x) CONSTRAINT x <= 1 WITH variables = x", "optimization"),
+        ("SELECT 1 AS a TO TRAIN KMeans INTO m", "unsupervised"),
+    ],
+)
+def test_a_statement_of_an_absent_extension_names_it_with_its_extras(
+    core: Path, statement: str, extension: str
+) -> None:
     shown = run(
         core,
         "import sqlflow_edl\n"
         "with sqlflow_edl.connect('duckdb:') as session:\n"
         "    try:\n"
-        "        session.run('SELECT 1 AS a TO MAXIMIZE SUM(a * x) CONSTRAINT x <= 1 WITH variables = x')\n"
+        f"        session.run({statement!r})\n"
         "    except Exception as e:\n"
         "        print(e.report)\n",
     ).stdout
-    assert "the extension optimization is not part of this installation" in shown
-    assert f"'sqlflow-edl[{EXTRAS['optimization']}]'" in shown
+    assert f"the extension {extension} is not part of this installation" in shown
+    assert f"'sqlflow-edl[{EXTRAS[extension]}]'" in shown
 
 
 def test_a_statement_of_another_system_names_the_absent_extension_that_reads_it(core: Path) -> None:

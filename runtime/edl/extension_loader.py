@@ -26,6 +26,7 @@ EXTRAS = {
     "optimization": "optimize",
     "runnables": "",
     "serving": "serve",
+    "unsupervised": "torch",
     "warehouses": "bigquery,clickhouse,hive,snowflake,trino",
     "web": "serve",
 }

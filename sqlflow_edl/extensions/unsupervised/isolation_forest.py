@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from edl import spec
 from sqlflow_edl.analysis.models.base import Architecture, Length, Model
-from sqlflow_edl.analysis.models.clusters import assemble
 from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.values import Setting
+from sqlflow_edl.extensions.unsupervised.clusters import assemble
 
 TREES = AttributeRow(
     "model.n_trees",
