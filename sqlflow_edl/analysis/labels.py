@@ -229,13 +229,16 @@ def _relevance(label: WrittenLabel, column_statistics: ColumnStatistics) -> spec
 def has_classes(settings: TrainSettings, schema: Schema, label: str, classes: Values) -> bool:
     """Return True if the label has classes rather than being a number.
 
-    The model's task decides, else a written loss; otherwise few distinct values are classes.
+    The model's task decides, else a written loss, else the metric of a search; otherwise few distinct values are
+    classes.
     """
     model = settings.model
     if model is not None and model.task is not None:
         return model.task == "classification"
     if settings.loss:
         return LOSSES.entries[settings.loss].task == "classification"
+    if settings.task and schema.is_integer(label):
+        return settings.task == "classification"
     few = classes is not None and len(classes) <= (settings.choice.example.most_classes or MOST_AUTO_CLASSES)
     return schema.type(label) is not ColumnType.NUMBER or (few and schema.is_integer(label))
 

@@ -36,6 +36,7 @@ class TrainSettings:
     resolved: Mapping[str, Resolved]
     functions: tuple[str, ...]  # functions of the contract from the model's module
     dictionary: Dictionary  # of the attributes of the statement
+    task: str = ""  # of a label of whole numbers, by the metric of a search; empty: the rows decide
 
     @property
     def model(self) -> Model | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from edl.spec import JobSpec, Search
-from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.search.plan import SearchPlan
 from sqlflow_edl.analysis.search.portfolio import NOT_INSTALLED
@@ -74,10 +73,11 @@ def _explain_task(plan: SearchPlan, spec: JobSpec) -> str:
     column = spec.label.column
     if plan.statement.kind != "auto" or not plan.schema.is_integer(column):
         return ""
-    name = expressions.name(column, plan.query.dialect)
+    if plan.task:
+        return f"by the metric {spec.search.metric}" if spec.search is not None else ""
     if spec.label.has_classes:
-        return f"few different whole numbers are classes; select {name} * 1.0 AS {name} to predict a number"
-    return f"many different whole numbers are one number; cast {name} to a text for classes"
+        return "few different whole numbers are classes; write auto.metric = rmse to predict a number"
+    return "many different whole numbers are one number; write auto.metric = log_loss for classes"
 
 
 def _list_rows(plan: SearchPlan, spec: JobSpec, search: Search) -> Iterator[Row]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from edl.errors import Advice, Span, StatementSyntaxError, nearest, suggest_name
-from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens
+from sqlflow_edl.syntax.keywords import CLAUSES, QUERY_CLAUSES, LazyTokens
 from sqlflow_edl.syntax.lexer import Token, name_value, quoted_name
 from sqlflow_edl.syntax.rewrites import likely_label
 
@@ -241,6 +241,9 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
     if token.word in CLAUSES:
         verb = next((tokens[i].word for i in (0, 1) if tokens[i].word != "TO"), "")
         return f"{verb} takes {', '.join(clauses)}, and not {token.word}" if clauses else None
+    if token.word in QUERY_CLAUSES:
+        start = f"TO {tokens[1].word}" if tokens[0].word == "TO" else tokens[0].word
+        return f"{token.word} is of the query: write it before {start}"
     if "COMMA" in accepted and token.kind in ("word", "quoted", "string", "path", "number"):
         return _comma_hint(tokens, position, clauses)
     return None

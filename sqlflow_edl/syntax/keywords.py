@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from sqlflow_edl.syntax.lexer import Token
 
+# that begin a clause of the query, which stands before the extended clauses
+QUERY_CLAUSES = frozenset(("WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "QUALIFY"))
 CLAUSES = frozenset(("WITH", "COLUMN", "LABEL", "TARGET", "VALIDATE", "USING", "INTO", "CMD", "CONSTRAINT"))
 
 _NAMES = frozenset(("word", "quoted", "string", "path"))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from edl.errors import Span
 from sqlflow_edl.syntax.dialects import Dialect
-from sqlflow_edl.syntax.keywords import CLAUSES
+from sqlflow_edl.syntax.keywords import CLAUSES, QUERY_CLAUSES
 from sqlflow_edl.syntax.lexer import Token, code_tokens, quoted_name
 
 _VERBS = frozenset(("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN"))
@@ -289,6 +289,28 @@ def _comparison(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
             yield Rewrite(((Span(verb.start, value.end), f"= {instead}"),), why="compare with =")
 
 
+def _late_query_clause(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
+    """`LABEL y WHERE x > 1`: a clause of the query stands before the verb or LABEL."""
+    pairs = enumerate(itertools.pairwise(tokens))
+    start = next((at for at, (token, following) in pairs if _begins_extension(token, following)), None)
+    if start is None:
+        return
+    late = next((at for at in range(start, len(tokens)) if tokens[at].word in QUERY_CLAUSES), None)
+    if late is None or any(token.word == tokens[late].word for token in tokens[:start]):
+        return
+    end = next((at for at in range(late, len(tokens)) if tokens[at].word in CLAUSES), len(tokens))
+    clause = text[tokens[late].start : tokens[end - 1].end]
+    parts = (
+        (Span(tokens[start].start, tokens[start].start), f"{clause} "),
+        (Span(tokens[late - 1].end, tokens[end - 1].end), ""),
+    )
+    yield Rewrite(parts, why=f"{tokens[late].word} is of the query")
+
+
+def _begins_extension(token: Token, following: Token) -> bool:
+    return token.word == "LABEL" or (token.word == "TO" and following.word in _VERBS)
+
+
 def _computed_label(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
     """`LABEL answer = 'yes'`: a label is a column, which the query computes."""
     at = next((at for at, token in enumerate(tokens) if token.word in ("LABEL", "TARGET")), None)
@@ -324,5 +346,6 @@ _REWRITINGS: tuple[Callable[[Sequence[Token], str], Iterator[Rewrite]], ...] = (
     _and,
     _commas,
     _comparison,
+    _late_query_clause,
     _computed_label,
 )

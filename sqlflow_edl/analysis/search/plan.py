@@ -70,6 +70,7 @@ class SearchPlan(RowPlan):
     reduction: Reduction | None = None  # None if all candidates are planned and fitted
     candidate_count: int = 0  # candidates before those without time for their plans were left out
     models: Models | None = None  # of FEATURES(m) in COLUMN
+    task: str = ""  # as of `TrainSettings`
 
     @property
     def first_plan(self) -> train.TrainingPlan:
@@ -208,7 +209,7 @@ class SearchPlan(RowPlan):
         ]
         if len(useful) == len(columns):
             return self.candidates
-        planner = CandidatePlanner(self.query, self.schema, self.models)
+        planner = CandidatePlanner(self.query, self.schema, self.models, self.task)
         drafts = encode_texts((candidate.draft for candidate in self.candidates), useful, self.query.dialect)
         pairs = zip(drafts, self.candidates, strict=True)
         return (planner.plan(draft) if draft.encodes else planned for draft, planned in pairs)
@@ -391,7 +392,10 @@ def plan(
     drafts, ordered, resolved = drafts_of(statement, notes, columns=len(schema.names))
     reduction = find_reduction(statement, resolved, schema, clock, table)
     before = clock.seconds if clock is not None else 0.0
-    planner = CandidatePlanner(query, schema, models)
+    metric, task = value_of(resolved, settings.METRIC), ""
+    if metric and statement.kind == "auto":
+        task = "regression" if metric in metrics.names("regression") else "classification"
+    planner = CandidatePlanner(query, schema, models, task)
     first = planner.plan(drafts[0]).plan
     planning = clock.seconds - before if clock is not None else 0.0
     if first.query.increment is not None:
@@ -405,7 +409,7 @@ def plan(
         and (narrow := reduction.narrow(schema, first.label, first.needed_columns, planning, notes))
         is not None
     ):
-        schema, planner = narrow, CandidatePlanner(query, narrow, models)
+        schema, planner = narrow, CandidatePlanner(query, narrow, models, task)
         first = planner.plan(drafts[0]).plan
     planned: list[PlannedCandidate] = []
     for draft in encode_texts(drafts, _texts(schema, first), query.dialect):
@@ -436,6 +440,7 @@ def plan(
         candidate_count=candidate_count,
         notes=notes,
         models=models,
+        task=task,
     )
     _check_validation(search_plan)
     if folds != 1 and not (search_plan.held_out.query or search_plan.validates or search_plan.splitting.mark):

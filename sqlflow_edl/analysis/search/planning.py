@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from edl import spec
@@ -44,10 +45,13 @@ class PlannedCandidate(NamedTuple):
 
 
 class CandidatePlanner:
-    """Planner of the candidates of a search over the columns of its query. models: of FEATURES(m) in COLUMN."""
+    """Planner of the candidates of a search over the columns of its query.
 
-    def __init__(self, query: spec.Query, schema: Schema, models: Models | None) -> None:
-        self._query, self._schema, self._models = query, schema, models
+    models: of FEATURES(m) in COLUMN. task: as of `TrainSettings`.
+    """
+
+    def __init__(self, query: spec.Query, schema: Schema, models: Models | None, task: str = "") -> None:
+        self._query, self._schema, self._models, self._task = query, schema, models, task
         self._alike: dict[tuple[object, ...], _Alike] = {}
 
     def plan(self, draft: CandidateDraft) -> PlannedCandidate:
@@ -58,9 +62,9 @@ class CandidatePlanner:
         if alike is not None and (settings := alike.vary(draft)) is not None:
             return PlannedCandidate(draft, alike.plan, settings)
         statement = draft.statement
-        plan = train.plan(
-            statement, self._query, self._schema, check_settings(statement), models=self._models
-        )
+        checked = check_settings(statement)
+        checked = checked._replace(settings=replace(checked.settings, task=self._task))
+        plan = train.plan(statement, self._query, self._schema, checked, models=self._models)
         if alike is None:
             self._alike[key] = _Alike(draft, statement, plan)
         return PlannedCandidate(draft, plan, plan.settings)

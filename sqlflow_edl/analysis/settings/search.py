@@ -29,7 +29,7 @@ SEARCH = (
         METRIC,
         "text",
         "Metric on the validation rows that selects the models; by default log_loss for classes, rmse "
-        "for numbers.",
+        "for numbers. In the short form it decides whether a label of whole numbers has classes or is a number.",
         choices=(*metrics.names("binary"), *metrics.names("regression")),
         aliases=("auto.objective",),
     ),

@@ -539,6 +539,11 @@ CREATE OR REPLACE MODEL bq «» AS SELECT x, is_new FROM t;
 
 -- site: sqlflow_edl.syntax.lookalikes _hint
 -- hint: {}: {}
+-- take: WHERE is of the query: (.*)
+«SELECT x, y FROM t LABEL y WHERE x > 1 INTO m»;
+
+-- site: sqlflow_edl.syntax.lookalikes _hint
+-- hint: {}: {}
 -- take: compute the label in the SELECT: (.*)
 «SELECT x, k FROM t LABEL k = 'red' INTO m»;
 

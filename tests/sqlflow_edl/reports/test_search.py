@@ -62,18 +62,33 @@ def test_a_search_shows_its_columns_and_the_split_of_its_rows(session: Session) 
     assert folds["rows", "split"] == ("at random", "default: income is a number")
 
 
+def test_the_metric_decides_if_whole_numbers_are_classes(session: Session) -> None:
+    few, many = "CAST(age AS INTEGER) % 5", "CAST(age AS INTEGER)"
+    for label, metric, kind in (
+        (few, "mae", "a number"),
+        (many, "accuracy", "50 classes"),
+        (few, "auc", "5 classes"),
+    ):
+        query = f"SELECT city, {label} AS y FROM people WHERE age IS NOT NULL"
+        found = explained(
+            session, f"{query} LABEL y WITH auto.models = lightgbm, auto.metric = {metric} INTO m"
+        )
+        assert found["label", "y"][0].startswith(kind)
+        assert found["label", "y"][1] == f"by the metric {metric}"
+
+
 @pytest.mark.parametrize(
     ("label", "kind", "why"),
     [
         (
             "CAST(age AS INTEGER) % 5",
             "5 classes",
-            "few different whole numbers are classes; select y * 1.0 AS y to predict a number",
+            "few different whole numbers are classes; write auto.metric = rmse",
         ),
         (
             "CAST(age AS INTEGER) * 7",
             "a number",
-            "many different whole numbers are one number; cast y to a text",
+            "many different whole numbers are one number; write auto.metric = log_loss",
         ),
         ("age * 1.5", "a number", ""),
     ],

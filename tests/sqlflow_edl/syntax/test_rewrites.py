@@ -83,6 +83,14 @@ def hint(text: str, dialect: str = "duckdb") -> str | None:
         ("df = SELECT * FROM t", "leave out df =: SELECT * FROM t"),
         ("SELECT * FROM t WHERE k IS yes", "compare with =: SELECT * FROM t WHERE k = 'yes'"),
         (
+            "SELECT * FROM t TO PREDICT USING m ORDER BY k LIMIT 3",
+            "ORDER is of the query: SELECT * FROM t ORDER BY k LIMIT 3 TO PREDICT USING m",
+        ),
+        (
+            "SELECT * FROM t LABEL y WHERE x > 1 INTO m",
+            "WHERE is of the query: SELECT * FROM t WHERE x > 1 LABEL y INTO m",
+        ),
+        (
             "SELECT * FROM t LABEL k = 'yes' INTO m",
             "compute the label in the SELECT: SELECT * EXCLUDE (k), k = 'yes' AS y FROM t LABEL y INTO m",
         ),
@@ -120,6 +128,9 @@ def test_correct_statements_have_no_error(text: str) -> None:
 
 
 def test_what_no_rewriting_makes_valid_keeps_its_hint() -> None:
+    assert hint("SELECT * FROM t WHERE a > 1 TO PREDICT USING m WHERE b > 1") == (
+        "WHERE is of the query: write it before TO PREDICT"
+    )
     assert hint("SELECT * FROM t LABEL y INTO my-model") == (
         "write my_model, or quote a name that is not one word: `my-model`"
     )
