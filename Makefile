@@ -76,7 +76,7 @@ bench: $(VENV)/ready-bench  ## ratios against peers, side by side in one run
 	$(BIN)/python -m benchmarks
 
 gpu:             ## with PYTHON=… of an environment that has CUDA: the tests and figures that need a device
-	$(PYTHON) -m pytest -q tests/edl/frameworks/test_torch_device.py tests/edl/elastic/test_cuda.py
+	$(PYTHON) -m pytest -q tests/edl/frameworks/test_torch_device.py tests/edl/extensions/elastic/test_cuda.py
 	@if $(PYTHON) -c "import tensorflow" 2> /dev/null; then $(PYTHON) -m pytest -q tests/edl/frameworks/test_keras_device.py; \
 	else echo "TensorFlow is not installed: the tests of Keras are left out"; fi
 	$(PYTHON) -m benchmarks gpu

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.table import Row
-from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE, write_stream
+from sqlflow_edl.extensions.serving.arrow_stream import MEDIA_TYPE, write_stream
 from sqlflow_edl.session.session import Session
 
 LATENCY_AIM = 5.0  # ms, the median of a single client

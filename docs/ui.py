@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import sqlflow_edl
-from sqlflow_edl.notebook.result_set import ResultSet
+from sqlflow_edl.extensions.notebook.result_set import ResultSet
 from tests.browser import MISSING, Chromium, chromium
 
 DOCS = Path(__file__).parent.absolute()

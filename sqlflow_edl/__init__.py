@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from edl.data.url import Connection
     from edl.models.registry.base import Registry
-    from sqlflow_edl.serving.functions import Connection
-    from sqlflow_edl.serving.transform import Transform
+    from sqlflow_edl.reports.features import Transform
     from sqlflow_edl.session.session import Session
     from sqlflow_edl.syntax import Statement
 
 __all__ = ["connect", "load_transform", "parse", "register"]
+
+REGISTER_MODEL = ("sqlflow_edl.extensions.serving.functions", "register_model")
 
 
 def connect(
@@ -69,11 +71,12 @@ def register(
     name@version, or the path of an archive file. name: of the first function, instead of predict_ and the model's name.
     source: session or registry that has the model; by default the connection's own database. Raises SQLFlowError.
     """
-    from sqlflow_edl.serving.functions import register_model
+    from edl.extension_loader import load
     from sqlflow_edl.session.session import Session
 
     registry = source.registry if isinstance(source, Session) else source
-    return register_model(connection, model, name, registry)
+    added: tuple[str, ...] = load(*REGISTER_MODEL)(connection, model, name, registry)
+    return added
 
 
 def load_transform(model: str | Path, *, source: Session | Registry | None = None) -> Transform:
@@ -83,8 +86,8 @@ def load_transform(model: str | Path, *, source: Session | Registry | None = Non
     FEATURES gives them. model: a name or name@version of the source, a session or registry; without one, the path of an
     archive file. Raises SQLFlowError.
     """
-    from sqlflow_edl.serving import transform
+    from sqlflow_edl.reports import features
     from sqlflow_edl.session.session import Session
 
     registry = source.registry if isinstance(source, Session) else source
-    return transform.load_transform(model, registry)
+    return features.load_transform(model, registry)

@@ -22,7 +22,7 @@ from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax.forms import STATEMENTS
 from tests.documentation import PAGES, REPOSITORY, Block, anchors, blocks, is_elliptic, links, subcommands
 from tests.searches import short
-from tests.sqlflow_edl.notebook.conftest import Notebook, notebook, shell
+from tests.sqlflow_edl.extensions.notebook.conftest import Notebook, notebook, shell
 
 __all__ = ["notebook", "shell"]  # fixtures
 

@@ -22,7 +22,7 @@ MOST = 0.02  # of all docstrings
 PACKAGES = ("runtime/edl", "sqlflow_edl")
 # Bounds of names and docstrings. They stand at the present figures: lower one when its figure falls.
 MOST_BARE = {"runtime/edl": 0.004, "sqlflow_edl": 0.0}  # of the functions of modules
-MOST_BARE_METHODS = {"runtime/edl": 50, "sqlflow_edl": 34}  # in all
+MOST_BARE_METHODS = {"runtime/edl": 49, "sqlflow_edl": 34}  # in all
 MOST_VAGUE = {"runtime/edl": 0.6, "sqlflow_edl": 1.8}  # of 1,000 bindings
 MOST_SHARED_CLASS_NAMES = 23
 MOST_RELATIVES = {"runtime/edl": 0.1, "sqlflow_edl": 0.1}  # of 1,000 words of docstrings

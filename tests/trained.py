@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +19,12 @@ from edl.frameworks.trees.forest import Forest, of_xgboost
 from edl.frameworks.trees.objectives import XGBOOST
 from edl.models.archive import Archive, read_archive
 from sqlflow_edl.codegen.trees import objective
-from sqlflow_edl.serving.model import ServedModel, load_model
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 from tests.searches import short
+
+if TYPE_CHECKING:
+    from sqlflow_edl.extensions.serving.model import ServedModel
 
 CITIES = ("Oslo", "Rome", "Kyiv", 'O\'Slo "x" \\ø', "a;b -- %s {c}")
 NEAR = ("oslo", "Oslo ", "OSLO", "Atlantis", "", "Rome\\", "ø")  # which no database may take for one of them
@@ -28,9 +32,22 @@ COLUMNS = "amount, small, price, city, shop, day, seen, is_new"
 FIRST = dt.date(2020, 1, 1)
 
 
-class Trained(NamedTuple):
-    archive: Archive
-    model: ServedModel
+@dataclass(frozen=True)
+class Trained:
+    """A trained model. file: its archive. reference: its name and version."""
+
+    file: Path
+    reference: str
+
+    @cached_property
+    def archive(self) -> Archive:
+        return read_archive(self.file)
+
+    @cached_property
+    def model(self) -> ServedModel:
+        from sqlflow_edl.extensions.serving.model import load_model  # which the core does without
+
+        return load_model(self.file, self.reference)
 
 
 def rows(count: int, seed: int, *, training: bool = False, infinite: bool = False) -> pa.Table:
@@ -122,7 +139,7 @@ class Models(dict[str, Trained]):
                     pass
         file = self.folder / f"{name}.zip"
         self.session.registry.load(name, file)
-        self[name] = Trained(read_archive(file), load_model(file, f"{name}@1"))
+        self[name] = Trained(file, f"{name}@1")
         return self[name]
 
 

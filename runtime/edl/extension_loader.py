@@ -6,21 +6,35 @@ installed without them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from edl.errors import SQLFlowError
+from edl.installation import DISTRIBUTION
 
-# extension -> extras of the distribution with the packages that it needs
+# extension -> extras of the distribution with the packages that it needs; empty if it needs none
 EXTRAS = {
+    "bigquery_ml": "",
     "editor": "editor",
+    "elastic": "kafka",
     "imported": "imported,lightgbm,xgboost",
     "lakes": "delta,iceberg",
     "lineage": "lineage,mlflow",
+    "model_sql": "",
+    "notebook": "notebook",
+    "optimization": "optimize",
+    "runnables": "",
+    "serving": "serve",
+    "unsupervised": "torch",
     "warehouses": "bigquery,clickhouse,hive,snowflake,trino",
+    "web": "serve",
 }
 _FOLDER = ".extensions."
+
+T = TypeVar("T")
 
 
 class ExtensionError(SQLFlowError):
@@ -34,14 +48,40 @@ def load(module: str, name: str) -> Any:
 
 def import_extension(module: str) -> ModuleType:
     """Return the module. Raises ExtensionError if it is of an extension that is not here."""
-    try:
+    with naming_absence(module):
         return import_module(module)
+
+
+@contextmanager
+def naming_absence(module: str) -> Iterator[None]:
+    """Raise ExtensionError if an import of the module finds that its extension is not here."""
+    try:
+        yield
     except ModuleNotFoundError as error:
         package, folder, rest = module.partition(_FOLDER)
         extension = rest.partition(".")[0]
         if not folder or error.name not in (f"{package}.extensions", f"{package}.extensions.{extension}"):
             raise
+        extras = EXTRAS[extension]
         raise ExtensionError(
             f"the extension {extension} is not part of this installation",
-            hint=f"reinstall all of it: pip install 'sqlflow-edl[{EXTRAS[extension]}]'",
+            hint=f"reinstall all of it: pip install '{DISTRIBUTION}{extras and f'[{extras}]'}'",
         ) from None
+
+
+def load_or(module: str, name: str, absent: T) -> T:
+    """Return what a module calls `name`, or `absent` if its extension is not here."""
+    try:
+        loaded: T = load(module, name)
+    except ExtensionError:
+        return absent
+    return loaded
+
+
+def defer(module: str, name: str) -> Callable[..., Any]:
+    """Return a function of a module that the first call loads. It raises ExtensionError as `load` does."""
+
+    def call(*arguments: Any) -> Any:
+        return load(module, name)(*arguments)
+
+    return call

@@ -7,26 +7,32 @@ generator (`sqlflow_edl.codegen.frameworks`).
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from edl.errors import SQLFlowError, nearest
+from edl.extension_loader import load, load_or
 from sqlflow_edl.analysis.entries import Catalog, Entry, normalize_name
 from sqlflow_edl.analysis.losses import LOSSES
-from sqlflow_edl.analysis.models import (
-    boosted_trees,
-    clusters,
-    deepfm,
-    dnn,
-    forecast,
-    isolation_forest,
-    real_mlp,
-    transform,
-    wide_deep,
-)
+from sqlflow_edl.analysis.models import boosted_trees, deepfm, dnn, forecast, real_mlp, transform, wide_deep
+from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow, Dictionary, Resolved, check
 from sqlflow_edl.analysis.settings.values import Setting, Type
 from sqlflow_edl.syntax import ast
+
+# module of an extension -> the models that it adds
+OF_EXTENSIONS = {
+    "sqlflow_edl.extensions.unsupervised.clusters": ("KMeans", "DeepEmbeddedClustering"),
+    "sqlflow_edl.extensions.unsupervised.isolation_forest": ("IsolationForest",),
+}
+
+
+def _load_extensions() -> Iterator[Model]:
+    """Yield the models of the extensions that are here."""
+    absent: tuple[Model, ...] = ()
+    for module in OF_EXTENSIONS:
+        yield from load_or(module, "MODELS", absent)
+
 
 MODELS = Catalog(
     "model",
@@ -38,8 +44,7 @@ MODELS = Catalog(
             *deepfm.MODELS,
             *real_mlp.MODELS,
             *boosted_trees.MODELS,
-            *clusters.MODELS,
-            *isolation_forest.MODELS,
+            *_load_extensions(),
             *forecast.MODELS,
             *transform.MODELS,
         )
@@ -66,8 +71,10 @@ def families() -> tuple[str, ...]:
 def nearest_model(name: str) -> str | None:
     """Return the model or family with the nearest name, or None if none is near.
 
-    A common ending alone is not a match: the part before Classifier or Regressor must be near, too.
+    A common ending alone is not a match: the part before Classifier or Regressor must be near, too. Raises
+    ExtensionError for a model of an extension that is not here.
     """
+    _check_extension(name)
     spellings = [
         *families(),
         *(candidate for entry in MODELS.entries.values() for candidate in (entry.name, *entry.aliases)),
@@ -76,6 +83,13 @@ def nearest_model(name: str) -> str | None:
     if near is None or nearest(name[: len(_stem(near))], (_stem(near),)) is None:
         return None
     return near
+
+
+def _check_extension(name: str) -> None:
+    """Raise ExtensionError if the name is that of a model of an extension that is not here."""
+    for module, names in OF_EXTENSIONS.items():
+        if normalize_name(name) in map(normalize_name, names):
+            load(module, "MODELS")
 
 
 @functools.cache

@@ -58,9 +58,10 @@ class LocalJobHandle:
         raise ClusterError(inside, hint="stop it with Ctrl-C there, or end that process")
 
     def pause(self) -> str:
-        from sqlflow_edl.backends import pause
+        from sqlflow_edl.backends import steering
+        from sqlflow_edl.backends.local_steering import SteeredLocalJob
 
-        return pause.pause(self.folder)
+        return steering.pause(SteeredLocalJob(self.folder))
 
     def resume(self) -> str:
         from sqlflow_edl.backends import resume
@@ -68,9 +69,10 @@ class LocalJobHandle:
         return resume.resume(self.folder)
 
     def scale(self, numbers: Numbers) -> str:
-        from sqlflow_edl.backends import scale
+        from sqlflow_edl.backends import steering
+        from sqlflow_edl.backends.local_steering import SteeredLocalJob
 
-        return scale.scale(self.folder, numbers)
+        return steering.scale(SteeredLocalJob(self.folder), numbers)
 
     def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[LogFiles]:
         return LogFiles(self.folder, instance, follow=follow)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from edl.extension_loader import load_or
 from sqlflow_edl.analysis.catalog import MODELS, OPTIMIZERS, SCHEDULES, family
 from sqlflow_edl.analysis.entries import Catalog, Entry
 from sqlflow_edl.analysis.losses import LOSSES
@@ -11,7 +12,6 @@ from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow, Dic
 from sqlflow_edl.analysis.settings.attributes import BY_VERB, TRAIN
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.measurement import MEASUREMENT
-from sqlflow_edl.analysis.settings.optimization import OPTIMIZATION
 from sqlflow_edl.console.context import OPTIMIZES, Context
 
 _USES = ("PREDICT", "EVALUATE", "EXPLAIN")
@@ -30,7 +30,7 @@ def attribute(where: Context) -> AttributeRow | None:
 
 def _rows(where: Context) -> Iterator[AttributeRow]:
     if where.verb in OPTIMIZES:
-        yield from OPTIMIZATION
+        yield from load_or("sqlflow_edl.extensions.optimization.settings", "OPTIMIZATION", ())
         return
     if where.verb in _USES:
         yield from BY_VERB[where.verb]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from edl.data.names import format_name
+from edl.extension_loader import load_or
 from sqlflow_edl.analysis.catalog import MODELS, OPTIMIZERS, SCHEDULES, families
 from sqlflow_edl.analysis.entries import Catalog, Entry
 from sqlflow_edl.analysis.losses import LOSSES
@@ -223,15 +224,15 @@ def _explainers(where: Context, names: KnownNames) -> Offers:
 
 
 def _solvers(where: Context, names: KnownNames) -> Offers:
-    from sqlflow_edl.analysis.settings.optimization import SOLVERS
-
-    return (Offer(name, "value", "HiGHS solves the problem.") for name in SOLVERS)
+    solvers: tuple[str, ...] = load_or("sqlflow_edl.extensions.optimization.settings", "SOLVERS", ())
+    return (Offer(name, "value", "HiGHS solves the problem.") for name in solvers)
 
 
 def _programs(where: Context, names: KnownNames) -> Offers:
-    from sqlflow_edl.session.running import programs
-
-    return (Offer(name, "program") for name in programs(where.word))
+    list_programs: Callable[[str], list[str]] = load_or(
+        "sqlflow_edl.extensions.runnables.statement", "programs", lambda word: []
+    )
+    return (Offer(name, "program") for name in list_programs(where.word))
 
 
 def _tables(where: Context, names: KnownNames) -> Offers:

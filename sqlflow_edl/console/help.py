@@ -58,7 +58,7 @@ def _attributes() -> Iterator[str]:
 
     for verb, rows in OF_STATEMENTS.items():
         yield verb
-        width = max(len(row.name) for row in rows)
+        width = max((len(row.name) for row in rows), default=0)
         yield from (f"  {row.name:{width}}  {row.doc}" for row in rows)
     yield "The parameters of a model: /estimators NAME"
 

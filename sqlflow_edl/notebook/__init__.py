@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
+from edl.extension_loader import load
 from edl.installation import install_extras
 
 if TYPE_CHECKING:
@@ -21,17 +22,17 @@ if TYPE_CHECKING:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register the magics. Raises SQLFlowError if IPython is not installed."""
+    """Register the magics. Raises SQLFlowError if IPython or the extension is not installed."""
     try:
-        from sqlflow_edl.notebook.completion import CellCompletion
-        from sqlflow_edl.notebook.magics import SQLFlowMagics
+        cell_completion = load("sqlflow_edl.extensions.notebook.completion", "CellCompletion")
+        sqlflow_magics = load("sqlflow_edl.extensions.notebook.magics", "SQLFlowMagics")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "IPython":
             raise
         raise SQLFlowError("IPython is not installed", hint=install_extras("notebook")) from None
-    magics = SQLFlowMagics(shell)
+    magics = sqlflow_magics(shell)
     shell.register_magics(magics)
-    completion = CellCompletion(magics.connections, shell.user_ns)
+    completion = cell_completion(magics.connections, shell.user_ns)
     _forget_matcher(shell)
     shell.Completer.custom_matchers = [*shell.Completer.custom_matchers, completion.matcher()]
     shell.events.register("post_run_cell", completion.cell_has_run)

@@ -9,24 +9,21 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from edl.errors import SemanticError
-from edl.extension_loader import load
+from edl.extension_loader import defer
 from edl.models.archive import Archive, read_archive
 from edl.models.registry.base import Registry
 from edl.models.registry.records import ModelVersion, split_reference
 from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.reports import curve, table, text
 from sqlflow_edl.reports.description import describe
-from sqlflow_edl.reports.importances import importances
-from sqlflow_edl.reports.intervals import measured_rows
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax.ast import Name, Statement
 from sqlflow_edl.syntax.kinds import Kind
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    pass
 
+OF_BIGQUERY = "sqlflow_edl.extensions.bigquery_ml.model_reports"
 KEY_METRICS = 3  # metrics that SHOW MODELS has room for
 
 
@@ -93,7 +90,7 @@ def describe_model(registry: Registry, statement: Statement) -> Result:
     if version.state != "ready":
         rows = describe(version, None)
     else:
-        with _open_archive(registry, statement, version.reference) as archive:
+        with open_archive(registry, statement, version.reference) as archive:
             rows = describe(version, archive)
     return Result(statement, reader=table.texts(("section", "name", "value"), rows), view="sections")
 
@@ -102,7 +99,7 @@ def show_curve(registry: Registry, statement: Statement) -> Result:
     """Return a row for each measurement of the training: epoch, step, seconds, the losses and the metrics."""
     import pyarrow as pa
 
-    archive = _archive(registry, statement)
+    archive = read_model(registry, statement)
     names = curve.columns(archive.curve, archive.spec.metrics) or (*curve.CLOCK, "loss")
     types = {name: pa.int64() if name in curve.WHOLE else pa.float64() for name in names}
     reader = table.make_typed_reader(types, curve.rows(archive.curve, names))
@@ -113,7 +110,7 @@ def show_trials(registry: Registry, statement: Statement) -> Result:
     """Return a row for each trial of the search that found the model, the best first."""
     import pyarrow as pa
 
-    archive = _archive(registry, statement)
+    archive = read_model(registry, statement)
     if not archive.trials:
         return Result(statement, message=f"{statement.model} was not found by a search: it has no trials")
     names = tuple(dict.fromkeys(name for trial in archive.trials for name in trial.figures))
@@ -151,121 +148,6 @@ def show_trials(registry: Registry, statement: Statement) -> Result:
         reader=table.make_typed_reader(columns, rows),
         computed=("weight", "seconds", "rows_per_second", *names),
     )
-
-
-def show_metrics(registry: Registry, statement: Statement) -> Result:
-    """Return the figures of the validation or test rows of the training, in one row.
-
-    Raises SemanticError for a model that was trained without such rows.
-    """
-    import pyarrow as pa
-
-    from edl.data.metric_tables import one_row
-
-    archive = _archive(registry, statement)
-    kind, _ = measured_rows(archive)
-    if kind == "training" or not archive.metrics:
-        why = "imported" if archive.spec.imported else "trained without validation rows"
-        raise SemanticError(
-            f"{statement.model} was {why}, so it has no figures of its own",
-            span=statement.model.span if statement.model else None,
-            hint=f"write ML.EVALUATE(MODEL {statement.model}, (SELECT …))",
-        )
-    rows = pa.Table.from_batches([one_row(archive.metrics)])
-    return Result(statement, reader=rows.to_reader(), view="figures")
-
-
-def show_importances(registry: Registry, statement: Statement) -> Result:
-    """Return a row for each column of trees: its share of the improvement by all splits, and the splits on it."""
-    import pyarrow as pa
-
-    with _open_archive(registry, statement, str(statement.model)) as archive:
-        all_importances = importances(archive)
-    if not all_importances:
-        raise SemanticError(
-            f"FEATURE_IMPORTANCE works for models of trees; {statement.model} is of another kind",
-            span=statement.model.span if statement.model else None,
-            hint=f"write SELECT … TO EXPLAIN {statement.model}",
-        )
-    columns = {"feature": pa.string(), "importance_weight": pa.int64(), "importance_gain": pa.float64()}
-    rows = ((importance.column, round(importance.splits), importance.gain) for importance in all_importances)
-    return Result(statement, reader=table.make_typed_reader(columns, rows))
-
-
-def show_columns(registry: Registry, statement: Statement) -> Result:
-    """Return statistics of the training rows for each column that the model reads, in the columns of BigQuery ML.
-
-    NULL stands for the median, and for statistics that the training did not need. Raises SemanticError for a model
-    without any.
-    """
-    import pyarrow as pa
-
-    archive = _archive(registry, statement)
-    summaries = archive.fitting.columns if archive.fitting else {}
-    if summaries.keys().isdisjoint(archive.spec.columns):
-        raise SemanticError(
-            f"{statement.model} keeps no statistics of the columns of its training rows",
-            span=statement.model.span if statement.model else None,
-            hint="models that TRAIN has made have them, except forecasts: write DESCRIBE MODEL my_model",
-        )
-    types = {field.name: field.type for field in archive.spec.query.schema}
-    temporal = {name for name, of in types.items() if of.startswith(("date", "time"))}
-    columns = {
-        "input": pa.string(),
-        **dict.fromkeys(("min", "max", "mean", "median", "stddev"), pa.float64()),
-    }
-    columns |= dict.fromkeys(("category_count", "null_count", "dimension"), pa.int64())
-    rows = (
-        (
-            name,
-            *([None] * 5 if name in temporal else (of.min, of.max, of.mean, None, of.std)),
-            of.distinct if of.mean is None and not of.countless else None,
-            of.nulls,
-            None,
-        )
-        for name in archive.spec.columns
-        if (of := summaries.get(name)) is not None
-    )
-    return Result(statement, reader=table.make_typed_reader(columns, rows))
-
-
-def show_weights(registry: Registry, statement: Statement) -> Result:
-    """Return a row for each feature of a linear model, and for its intercept, in the columns of BigQuery ML."""
-    from sqlflow_edl.reports.model_weights import weights
-
-    with _open_archive(registry, statement, str(statement.model)) as archive:
-        return Result(statement, reader=weights(archive, standardize=_standardize(statement)))
-
-
-def show_centroids(registry: Registry, statement: Statement) -> Result:
-    """Return a row for each cluster and feature of KMeans, in the columns of BigQuery ML."""
-    from sqlflow_edl.reports.model_weights import centroids
-
-    with _open_archive(registry, statement, str(statement.model)) as archive:
-        return Result(statement, reader=centroids(archive, standardize=_standardize(statement)))
-
-
-def centres(registry: Registry, name: Name) -> npt.NDArray[np.float64] | None:
-    """Return the centres of the clusters of KMeans in the features of the model, or None of another model."""
-    from sqlflow_edl.reports.model_weights import centres_of
-
-    with _open_archive(registry, name, str(name)) as archive:
-        return centres_of(archive)
-
-
-def _standardize(statement: Statement) -> bool:
-    """Return the setting of that name. Raises SemanticError if it is neither true nor false."""
-    attribute = statement.attribute("standardize")
-    value = getattr(attribute.value, "value", None) if attribute else False
-    if not isinstance(value, bool):
-        raise SemanticError("standardize is TRUE or FALSE", span=attribute.value.span if attribute else None)
-    return value
-
-
-def import_model(registry: Registry, statement: Statement) -> Result:
-    """Store a file that was trained elsewhere as a new version of a model."""
-    result: Result = load("sqlflow_edl.extensions.imported", "import_model")(registry, statement)
-    return result
 
 
 def set_model(registry: Registry, statement: Statement) -> Result:
@@ -317,14 +199,14 @@ def drop_model(registry: Registry, statement: Statement) -> Result:
     return Result(statement, message=what)
 
 
-def _archive(registry: Registry, statement: Statement) -> Archive:
+def read_model(registry: Registry, statement: Statement) -> Archive:
     """Read the archive of the statement's model, without its weights."""
-    with _open_archive(registry, statement, str(statement.model)) as archive:
+    with open_archive(registry, statement, str(statement.model)) as archive:
         return archive
 
 
 @contextmanager
-def _open_archive(registry: Registry, of: Statement | Name, reference: str) -> Iterator[Archive]:
+def open_archive(registry: Registry, of: Statement | Name, reference: str) -> Iterator[Archive]:
     """Open the archive of the statement's model, or of a name, from which weights can be read."""
     place = set_missing_spans(of.span) if isinstance(of, Name) else _at_model(of)
     with place, registry.fetch(reference) as (_, file):
@@ -341,16 +223,17 @@ def _at_model(statement: Statement) -> AbstractContextManager[None]:
 
 
 HANDLERS: Mapping[Kind, Callable[[Registry, Statement], Result]] = {
-    "import_model": import_model,
+    "import_model": defer("sqlflow_edl.extensions.imported", "import_model"),
     "show_models": show_models,
     "show_train": show_train,
     "show_curve": show_curve,
     "show_trials": show_trials,
-    "show_metrics": show_metrics,
-    "show_importances": show_importances,
-    "show_columns": show_columns,
-    "show_weights": show_weights,
-    "show_centroids": show_centroids,
+    # functions of BigQuery ML
+    "show_metrics": defer(OF_BIGQUERY, "show_metrics"),
+    "show_importances": defer(OF_BIGQUERY, "show_importances"),
+    "show_columns": defer(OF_BIGQUERY, "show_columns"),
+    "show_weights": defer(OF_BIGQUERY, "show_weights"),
+    "show_centroids": defer(OF_BIGQUERY, "show_centroids"),
     "describe_model": describe_model,
     "set_model": set_model,
     "set_tag": set_tag,

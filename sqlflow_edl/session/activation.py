@@ -93,8 +93,7 @@ class Activation:
                     span=self.span,
                     hint=f"leave {ACTIVATE} out, and compare the versions by EVALUATE",
                 ) from None
-        own_name = metric.rpartition(".")[2]  # behind one of several labels
-        higher = metrics.by_name(own_name, None).higher_is_better
+        higher = metrics.by_name(_own_name(metric), None).higher_is_better
         return Rival(
             current.reference,
             metric,
@@ -108,7 +107,7 @@ class Activation:
 
     def _metric(self) -> str:
         """Return the metric that compares: a search's metric, the first written one, or the usual one of the label."""
-        names = self.fitted.metrics
+        names = [name for name in self.fitted.metrics if metrics.by_name(_own_name(name), None).ranks_models]
         if self.fitted.forecast is not None:
             raise SemanticError(
                 "versions are compared on the same rows, and each forecast has a backtest of its own",
@@ -172,6 +171,11 @@ class Activation:
         )
         job = evaluation(evaluate, read_archive(file), reference, self.fitted.query, self.plan.schema)
         return msgspec.structs.replace(job, threshold=None, temperature=1.0)
+
+
+def _own_name(metric: str) -> str:
+    """Return the name of a metric, without the label before it if there are several."""
+    return metric.rpartition(".")[2]
 
 
 def find_comparison(plan: AnyPlan) -> Resolved | None:

@@ -30,14 +30,12 @@ from edl.jobs.job_folder import state_folder
 from edl.models.archive import read_archive
 from edl.models.registry.base import Registry
 from edl.spec.measurement import Measurement
-from edl.spec.optimization import Optimization
 from edl.spec.strategy import complete_settings
 from sqlflow_edl.analysis import inference, measurement, train
 from sqlflow_edl.analysis.columns.reused import Reused
 from sqlflow_edl.analysis.inference import confidence, stored_readings, used_model
 from sqlflow_edl.analysis.inference.column_types import check_types
 from sqlflow_edl.analysis.models import transform
-from sqlflow_edl.analysis.optimization import plan as optimization
 from sqlflow_edl.analysis.rows import increments
 from sqlflow_edl.analysis.rows.validation import check_columns
 from sqlflow_edl.analysis.schema import Schema
@@ -358,7 +356,7 @@ class Compiler:
 
         def check(job: spec.JobSpec) -> None:
             added = results_of(job, target_of(job.label)).empty(rows).schema if statement.append else None
-            self._check_target(statement, job.output.name, added)
+            self.check_target(statement, job.output.name, added)
 
         try:
             check(planned)
@@ -377,17 +375,6 @@ class Compiler:
             raise
         return planned
 
-    # MAXIMIZE, MINIMIZE --------------------------------------------------------------------------------------
-
-    def optimization(self, statement: Statement) -> Optimization:
-        """Return the problem of a statement. Raises all its errors together."""
-        if not statement.select:
-            optimization.check(statement)
-        schema, query = self.describe(statement)
-        result = optimization.plan(statement, query, schema)
-        self._check_target(statement, result.target)
-        return result
-
     # EVALUATE without a model --------------------------------------------------------------------------------
 
     def measurement(self, statement: Statement) -> Measurement:
@@ -395,7 +382,7 @@ class Compiler:
         measurement.check(statement)
         schema, query = self.describe(statement)
         result = measurement.plan(statement, query, schema)
-        self._check_target(statement, result.target)
+        self.check_target(statement, result.target)
         return result
 
     # All job statements --------------------------------------------------------------------------------------
@@ -473,7 +460,7 @@ class Compiler:
     def _has_values(self, query: str) -> bool:
         return any(batch.num_rows for batch in self.source.stream(query))
 
-    def _check_target(self, statement: Statement, target: str, appended: pa.Schema | None = None) -> None:
+    def check_target(self, statement: Statement, target: str, appended: pa.Schema | None = None) -> None:
         """Raise SourceError, at the table's name, if the table could not take the result of the statement."""
         if target:
             with set_missing_spans(target_span(statement)):

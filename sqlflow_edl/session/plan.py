@@ -14,8 +14,10 @@ from sqlflow_edl.analysis.programs.outline import title
 from sqlflow_edl.errors.spans import shift_spans
 from sqlflow_edl.reports import models, plan, table, text
 from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session import extended_statements
 from sqlflow_edl.session.activation import current_version, find_comparison
 from sqlflow_edl.session.compiler import Compiler
+from sqlflow_edl.session.extended_statements import phase_of_extensions
 from sqlflow_edl.session.predictions import used_statements
 from sqlflow_edl.syntax import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
@@ -64,17 +66,8 @@ def _measure(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     return _with_pinning(rows, compiler, _estimate(compiler, statement))
 
 
-def _optimize(compiler: Compiler, statement: Statement) -> list[plan.Row]:
-    from sqlflow_edl.session import optimizing
-
-    rows = optimizing.rows_of_plan(compiler, statement)
-    return _with_pinning(rows, compiler, _estimate(compiler, statement))
-
-
-def _run(compiler: Compiler, statement: Statement) -> list[plan.Row]:
-    from sqlflow_edl.session import running
-
-    rows = list(running.rows_of_plan(compiler, statement))
+def _plan_of_extension(compiler: Compiler, statement: Statement) -> list[plan.Row]:
+    rows = phase_of_extensions("rows_of_plan")[statement.kind](compiler, statement)
     return _with_pinning(rows, compiler, _estimate(compiler, statement))
 
 
@@ -176,8 +169,7 @@ PLANNERS: Mapping[Kind, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "evaluate": _use,
     "explain": _use,
     "measure": _measure,
-    "optimize": _optimize,
-    "run": _run,
+    **dict.fromkeys(extended_statements.MODULES, _plan_of_extension),
     **dict.fromkeys(models.HANDLERS, _reads_models),
     "import_model": _import,
     "drop_model": _drop,

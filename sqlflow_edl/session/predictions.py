@@ -11,12 +11,12 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from edl.data import Source
 from edl.errors import SemanticError, SourceError, Span, SQLFlowError
+from edl.extension_loader import load
+from edl.models.registry.base import Registry
 from edl.spec import JobSpec
 from sqlflow_edl.analysis.inference import confidence
 from sqlflow_edl.analysis.programs.ddl import tables_read
@@ -29,13 +29,15 @@ from sqlflow_edl.syntax.predict_calls import PredictCall, predict_calls, replace
 _NAME = "edl_"  # names of MaxCompute begin with a letter
 _LENGTH = len("PREDICT(m,t)")  # of a name: no call is shorter, so that places in errors stay
 _ALL = "SELECT * FROM "
+# what answers functions of BigQuery ML in the columns of its reference
+ANSWERS = ("sqlflow_edl.extensions.bigquery_ml.answers", "answer_call")
 
 
 class Predictions:
     """Temporary tables of predictions in one source.
 
-    predict: runs a PREDICT statement without a target. trained: returns the JobSpec of a model. centres: returns the
-    centres of its clusters.
+    predict: runs a PREDICT statement without a target. trained: returns the JobSpec of a model. registry:
+    returns what has the models.
     """
 
     def __init__(
@@ -44,13 +46,13 @@ class Predictions:
         dialect: str,
         predict: Callable[[Statement], Result],
         trained: Callable[[Name], JobSpec],
-        centres: Callable[[Name], NDArray[np.float64] | None],
+        registry: Callable[[], Registry],
     ) -> None:
         self._source = source
         self._dialect = dialect
         self._predict = predict
         self._trained = trained
-        self._centres = centres
+        self._registry = registry
         self._tables: dict[str, str] = {}  # name -> how errors call it
         self._columns: list[list[str]] = []  # of each table
 
@@ -155,18 +157,11 @@ class Predictions:
     def _rows(self, used: Statement, call: PredictCall) -> pa.RecordBatchReader:
         """Return the rows of a call; of BigQuery ML's functions in the columns of its reference."""
         if call.function:
-            from sqlflow_edl.analysis.inference import reference_columns as reference
-            from sqlflow_edl.analysis.inference.model_functions import ModelFunction, is_derived
-
-            if call.is_derived or reference.has_columns_of_its_own(call):
-                trained = self._trained(call.model)
-                if is_derived(call, trained):
-                    function = ModelFunction(
-                        call, used, trained, self._source, self._predicted, self._centres
-                    )
-                    return function.rows().to_reader()
-                rows, computed = self._predicted(reference.request_settings(call, used, trained))
-                return reference.as_in_reference(call, trained, rows, computed).to_reader()
+            answer: pa.Table | None = load(*ANSWERS)(
+                call, used, self._source, self._predicted, self._trained, self._registry
+            )
+            if answer is not None:
+                return answer.to_reader()
         result = self._predict(used)
         return result.reader or result.to_arrow().to_reader()
 

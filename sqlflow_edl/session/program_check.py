@@ -24,14 +24,14 @@ from edl.extension_loader import load
 from edl.models.registry.records import ModelVersion, check_name, split_reference
 from sqlflow_edl.analysis import inference, measurement, train
 from sqlflow_edl.analysis.columns.items import check_calls
-from sqlflow_edl.analysis.optimization import plan as optimization
 from sqlflow_edl.analysis.programs.ddl import changes, tables_read
 from sqlflow_edl.analysis.programs.outline import Thing, effects, held_out
 from sqlflow_edl.analysis.search import plan as search
 from sqlflow_edl.analysis.search.drafts import is_search
 from sqlflow_edl.errors.spans import set_missing_spans
-from sqlflow_edl.session import passed_on, running
+from sqlflow_edl.session import passed_on
 from sqlflow_edl.session.compiler import Compiler
+from sqlflow_edl.session.extended_statements import phase_of_extensions
 from sqlflow_edl.session.predictions import refuse_in_job, used_statements
 from sqlflow_edl.syntax.ast import Name, Statement
 from sqlflow_edl.syntax.kinds import Kind
@@ -162,8 +162,8 @@ class ProgramCheck:
     def _check_in_client(self, statement: Statement) -> None:
         if self._sees(statement.select) and not self._makes_again(statement):
             WITH_COLUMNS[statement.kind](self._compiler, statement)
-        elif statement.kind == "run":
-            running.check_of_place(self._compiler, statement)
+        elif check := OF_PLACE.get(statement.kind):
+            check(self._compiler, statement)
         else:
             check_without_columns(statement)
 
@@ -221,11 +221,13 @@ class ProgramCheck:
         return views(self._compiler.source)
 
 
+# checks of a statement and of the place where it runs, where the columns of its query are not known
+OF_PLACE: Mapping[Kind, Callable[[Compiler, Statement], object]] = phase_of_extensions("check_of_place")
+
 # checks of a statement that runs no generated program, where the columns of its query are known
 WITH_COLUMNS: Mapping[Kind, Callable[[Compiler, Statement], object]] = {
     "measure": Compiler.measurement,
-    "optimize": Compiler.optimization,
-    "run": running.check_run,
+    **phase_of_extensions("check_columns"),
 }
 
 
@@ -261,8 +263,7 @@ WITHOUT_COLUMNS: Mapping[str, Callable[[Statement], object]] = {
     "auto": _training,
     **{kind: check for kind, (check, _) in inference.USES.items()},
     "measure": measurement.check,
-    "optimize": optimization.check,
-    "run": running.check,
+    **phase_of_extensions("check"),
 }
 
 

@@ -78,9 +78,10 @@ _NOT_STORED = "interrupted before its model was stored"
 
 def without_program() -> Mapping[Kind, Callable[[Compiler, Statement, JobFolder, Observer], Result]]:
     """Return the functions that run the job of a statement without a generated program."""
-    from sqlflow_edl.session import measuring, optimizing, running
+    from sqlflow_edl.session import measuring
+    from sqlflow_edl.session.extended_statements import phase_of_extensions
 
-    return {"measure": measuring.run, "optimize": optimizing.run, "run": running.run}
+    return {"measure": measuring.run, **phase_of_extensions("run")}
 
 
 class JobRunner:

@@ -106,7 +106,7 @@ class Session:
             self.dialect,
             self._predict,
             lambda name: self.compiler.load_spec(name),
-            lambda name: models.centres(self.registry, name),
+            lambda: self.registry,
         )
 
     def maintain(self) -> None:

@@ -16,9 +16,9 @@ from dataclasses import replace
 
 from edl.errors import Span, SQLFlowError, StatementSyntaxError, raise_all
 from sqlflow_edl.syntax.ast import Statement
-from sqlflow_edl.syntax.bigquery import created_model, creates_model
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
 from sqlflow_edl.syntax.error_messages import NoLabelError
+from sqlflow_edl.syntax.foreign_statements import find_reader
 from sqlflow_edl.syntax.keywords import LazyTokens
 from sqlflow_edl.syntax.lookalikes import correct_statement, find_quoted_names, find_rewriting, one_line
 from sqlflow_edl.syntax.predict_calls import calls_predict, explains, predict_calls
@@ -105,8 +105,8 @@ def is_complete(text: str, dialect: str = "duckdb") -> bool:
 def _statement(piece: Piece, text: str, dialect: Dialect) -> Statement:
     if piece.error:
         raise piece.error
-    if piece.clauses is None and creates_model(_slice(text, piece.span)):
-        statement = created_model(text, piece.span, dialect)
+    if piece.clauses is None and (read := find_reader(_slice(text, piece.span))) is not None:
+        statement = read(text, piece.span, dialect)
         query = statement.select_span or piece.span
         return replace(statement, warnings=(*statement.warnings, *_warnings(query, text, dialect)))
     if piece.clauses is None or (

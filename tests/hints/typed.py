@@ -124,7 +124,7 @@ def _captured() -> Iterator[io.StringIO]:
 
 
 def _cells(lines: list[str], url: str, patch: pytest.MonkeyPatch) -> tuple[str, bool]:
-    from tests.sqlflow_edl.notebook.conftest import Notebook, opened_shell
+    from tests.sqlflow_edl.extensions.notebook.conftest import Notebook, opened_shell
 
     with opened_shell(Path.cwd(), patch) as shell:
         cell = Notebook(shell)("\n".join(lines))

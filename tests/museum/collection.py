@@ -21,7 +21,6 @@ from edl.models.registry.records import ModelRecord
 from edl.program.user_model import PATH_VARIABLE
 from edl.spec.extra_outputs import extra_outputs
 from sqlflow_edl.analysis.extra_outputs import output_names
-from sqlflow_edl.serving.model import load_model
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 
@@ -81,6 +80,8 @@ def predict(archive: Path) -> pa.Table:
     """Predict the rows of `fresh` in this process: all columns and extra outputs that the model can give."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(PATH_VARIABLE, str(MODULES))
+        from sqlflow_edl.extensions.serving.model import load_model  # which the core does without
+
         model = load_model(archive, archive.stem)
         [batch] = tables()["fresh"].select(model.schema.names).combine_chunks().to_batches()
         extra = extra_outputs(model.archive.spec)

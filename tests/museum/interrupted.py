@@ -21,7 +21,7 @@ from edl.master.state import MasterState
 from edl.master.state_store import MAGIC
 from edl.program.user_model import PATH_VARIABLE
 from edl.tasks import encoding
-from sqlflow_edl.backends.pause import pause
+from sqlflow_edl.backends.local import LocalJobHandle
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 from tests.museum.collection import FOLDER, tables
@@ -55,7 +55,7 @@ def write(home: Path) -> None:
             job = job_folder.jobs()[-1]
             while stored_step(job) < PAUSED_FROM:
                 time.sleep(0.02)
-            print(f"job: {pause(job)}")
+            print(f"job: {LocalJobHandle(job).pause()}")
             assert point(job).step >= PAUSED_FROM
     shutil.copytree(job.path, JOB, ignore=LEFT_OUT)
     replace_home(JOB, str(home), HOME)

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 SCRIPTS = sorted((Path(__file__).parents[2] / "samples" / "python").glob("*.py"))
-SCRIPTS = [path for path in SCRIPTS if path.stem != "stream_elastic"]  # it reads a folder: tests/edl/elastic
+SCRIPTS = [
+    path for path in SCRIPTS if path.stem != "stream_elastic"
+]  # it reads a folder: tests/edl/extensions/elastic
 
 
 @pytest.mark.soak

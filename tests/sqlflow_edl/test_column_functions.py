@@ -22,8 +22,8 @@ from edl.program.user_model import PATH_VARIABLE
 from edl.run import job_runner
 from edl.spec.computed import functions, rename_columns
 from sqlflow_edl.codegen import generate
-from sqlflow_edl.model_sql import QueryOptions, model_query
-from sqlflow_edl.serving.model import load_model
+from sqlflow_edl.extensions.model_sql import QueryOptions, model_query
+from sqlflow_edl.extensions.serving.model import load_model
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill
 

@@ -13,8 +13,8 @@ import sqlflow_edl
 from edl.errors import SQLFlowError
 from edl.models.archive import read_archive
 from edl.spec.computed import JSON_PATH
-from sqlflow_edl.model_sql import QueryOptions, model_query
-from sqlflow_edl.serving.model import load_model
+from sqlflow_edl.extensions.model_sql import QueryOptions, model_query
+from sqlflow_edl.extensions.serving.model import load_model
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill
 

@@ -33,8 +33,8 @@ from edl.spec import (
 from edl.spec.categories import CategoryColumn
 from sqlflow_edl.analysis import uncertainty
 from sqlflow_edl.codegen import program
-from sqlflow_edl.model_sql import columns as sql_columns
-from sqlflow_edl.model_sql import features as sql_features
+from sqlflow_edl.extensions.model_sql import columns as sql_columns
+from sqlflow_edl.extensions.model_sql import features as sql_features
 from sqlflow_edl.reports import text
 
 FEATURES = {*get_args(Feature)}

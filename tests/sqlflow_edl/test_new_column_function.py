@@ -23,15 +23,15 @@ from sqlflow_edl.analysis.columns.functions import BY_NAME
 from sqlflow_edl.analysis.warm_start import signature
 from sqlflow_edl.codegen import features as codegen_features
 from sqlflow_edl.codegen.source import line
-from sqlflow_edl.model_sql import QueryOptions, model_query
-from sqlflow_edl.model_sql import features as sql_features
+from sqlflow_edl.extensions.model_sql import QueryOptions, model_query
+from sqlflow_edl.extensions.model_sql import features as sql_features
 from sqlflow_edl.reports import text
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 from tests.edl.models.conftest import SPEC
 from tests.fixtures.features import softsign
 from tests.fixtures.features.softsign import SoftSign
-from tests.sqlflow_edl.model_sql.test_text import archive, no_forest
+from tests.sqlflow_edl.extensions.model_sql.test_text import archive, no_forest
 
 LONGEST = 100  # lines of its file
 ROWS = pa.table({"x": [1.0, 2.0, 3.0, 6.0] * 50, "y": [0.5, 1.0, 1.5, 3.0] * 50})

@@ -19,8 +19,8 @@ from edl.spec import ENSEMBLE
 from sqlflow_edl.analysis.search import portfolio
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.display.final_report import facts
+from sqlflow_edl.extensions.serving.model import load_model
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.serving.model import load_model
 from sqlflow_edl.session.observer import Silent
 from sqlflow_edl.session.session import Session
 from tests.databases import fill

@@ -28,16 +28,16 @@ from edl import features as fc
 from edl.errors import JobError, SQLFlowError
 from edl.frameworks.export import reason_against_tensors
 from edl.frameworks.networks.onnx import reason_against
+from edl.models.registry.model_store import ModelStore
 from edl.program import read_spec
 from edl.run import job_runner
 from edl.spec import label_offset
 from sqlflow_edl.codegen import generate
-from sqlflow_edl.model_sql import QueryOptions, model_query
-from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE, write_stream
-from sqlflow_edl.serving.store import ModelStore
+from sqlflow_edl.extensions.model_sql import QueryOptions, model_query
+from sqlflow_edl.extensions.serving.arrow_stream import MEDIA_TYPE, write_stream
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill
-from tests.sqlflow_edl.serving.conftest import serving
+from tests.sqlflow_edl.extensions.serving.conftest import serving
 from tests.trained import Models, Trained, fed, forest_of, rows, statements
 
 COUNT, MANY = 2_000, 100_000

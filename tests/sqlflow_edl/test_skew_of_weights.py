@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from edl.spec import Standardize
-from sqlflow_edl.reports.model_weights import weights
+from sqlflow_edl.extensions.bigquery_ml.model_weights import weights
 from sqlflow_edl.session.session import Session
 from tests.trained import Models
 

@@ -13,7 +13,7 @@ from edl import spec
 from edl.errors import SQLFlowError
 from edl.models.archive import read_archive
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.serving.model import load_model
+from sqlflow_edl.extensions.serving.model import load_model
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill
 

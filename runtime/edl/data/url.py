@@ -27,7 +27,7 @@ import re
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from edl.data.server_url import (
@@ -43,7 +43,13 @@ from edl.errors import SourceError, nearest
 from edl.extension_loader import load
 
 if TYPE_CHECKING:
+    import sqlite3
+
+    import duckdb
+
     from edl.data.source import Source
+
+    Connection: TypeAlias = duckdb.DuckDBPyConnection | sqlite3.Connection  # of a caller
 
 OBJECT_STORES = ("s3", "gs", "abfs")
 REMOTE = (*OBJECT_STORES, "http", "https")  # files in object stores and behind HTTP

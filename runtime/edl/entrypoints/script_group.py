@@ -10,10 +10,10 @@ import msgspec
 
 from edl.cluster import Instance
 from edl.cluster.environment import own_host
-from edl.elastic.agreement import FILE, fetch_file, send
 from edl.errors import SpecError
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.script_run import Attempt
+from edl.jobs.script_run import WORKLOAD, Attempt
+from edl.run.script_files import fetch_file, send
 from edl.run.storage import relay_of
 
 LOOK_SECS = 0.5  # between two questions for the address
@@ -35,7 +35,7 @@ def meet(job: Path, instance: Instance) -> Attempt:
                 return msgspec.json.decode(content, type=Attempt)
             except msgspec.MsgspecError as error:
                 raise SpecError(f"the address of worker-0 is damaged: {error}") from None
-        if fetch_file(relay, FILE) is not None:
+        if fetch_file(relay, WORKLOAD) is not None:
             return Attempt(instance.incarnation, 0)
         time.sleep(LOOK_SECS)
 

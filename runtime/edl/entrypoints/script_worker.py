@@ -11,17 +11,31 @@ import runpy
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
 from edl import exit_codes
 from edl.cluster import Instance
 from edl.cluster.environment import own_host
-from edl.elastic import connection
 from edl.errors import JobError, SQLFlowError
+from edl.extension_loader import load_or
 from edl.jobs import script_run
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.script_run import Attempt, ScriptRun
+
+
+def _do_nothing(*_: object) -> None:
+    """Stand in for an absent extension: a script that does not call it needs none."""
+
+
+# what `edl.elastic` does at the beginning and at the end of a worker
+_enter_worker: Callable[[Path, Instance], None] = load_or(
+    "edl.extensions.elastic.connection", "enter_worker", _do_nothing
+)
+_leave_worker: Callable[[int, SQLFlowError | None], None] = load_or(
+    "edl.extensions.elastic.connection", "leave_worker", _do_nothing
+)
 
 
 def main(job: Path, instance: Instance) -> int:
@@ -39,9 +53,9 @@ def main(job: Path, instance: Instance) -> int:
             raise JobError(f"job {job.name} has not started its script")
         attempt = record
     os.environ.update(variables(job.name, script, attempt, instance, in_pods=in_pods))
-    connection.enter_worker(job, instance)
+    _enter_worker(job, instance)
     code, error = _run(script_run.place_script(script, job))
-    connection.leave_worker(code, error)
+    _leave_worker(code, error)
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()

@@ -44,6 +44,7 @@ class Metric(abc.ABC):
 
     higher_is_better: ClassVar[bool]
     most: ClassVar[float] = 1.0  # best value, where higher is better; where lower is, the best one is 0
+    ranks_models: ClassVar[bool] = True  # a model with a better value is better, as is not so of a bias
     # Of the predicted class alone, and not of how probable the classes are.
     of_decision: ClassVar[bool] = False
 

@@ -55,6 +55,16 @@ class MAE(_RowMean):
         return np.abs(predicted - truth)
 
 
+class Bias(_RowMean):
+    """Mean error: of the predictions less the labels, above 0 if they are too high."""
+
+    name = "bias"
+    ranks_models = False
+
+    def _errors(self, truth: Floats, predicted: Floats) -> Floats:
+        return predicted - truth
+
+
 class MAPE(_RowMean):
     """Mean absolute error relative to the label, as a fraction (0.1 is 10 %).
 

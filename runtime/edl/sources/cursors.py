@@ -19,6 +19,8 @@ from edl.sources.words import ended_result_error
 from edl.spec import Split
 
 C = TypeVar("C")  # description of a column
+Rows = Sequence[Sequence[Any]]
+RowConverter = Callable[[Rows], pa.RecordBatch]
 
 FETCH_ROWS = 2048  # at a time: what fits into a processor's cache as Python objects
 
@@ -49,10 +51,11 @@ class CursorSource(Transactional, EmbeddedSource, Generic[C]):
     def _schema(self, columns: Sequence[C]) -> pa.Schema: ...
 
     @abstractmethod
-    def _batch(
-        self, columns: Sequence[C], rows: Sequence[Sequence[Any]], schema: pa.Schema
-    ) -> pa.RecordBatch:
-        """Convert rows of the driver. Raises SourceError for a value that is not of its column's type."""
+    def _row_converter(self, columns: Sequence[C], schema: pa.Schema) -> RowConverter:
+        """Return what converts rows of the driver, asked for before the query runs.
+
+        It raises SourceError for a value that is not of its column's type.
+        """
 
     @abstractmethod
     def _translate(self, error: Exception, sql: str) -> SourceError:
@@ -65,7 +68,10 @@ class CursorSource(Transactional, EmbeddedSource, Generic[C]):
 
     def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
         columns = self._columns(query)
-        return self._reader(self._run(query), columns, batch_rows)
+        schema = self._schema(columns)
+        convert = self._row_converter(columns, schema)
+        batches = rechunk_rows(self._batches(self._run(query), convert), schema, batch_rows)
+        return pa.RecordBatchReader.from_batches(schema, batches)
 
     def pin(
         self, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None = None
@@ -93,26 +99,21 @@ class CursorSource(Transactional, EmbeddedSource, Generic[C]):
             self._unread = self.connection.execute(sql, tuple(parameters))
         return self._unread
 
-    def _reader(self, cursor: Any, columns: Sequence[C], batch_rows: int) -> pa.RecordBatchReader:
-        schema = self._schema(columns)
-        batches = rechunk_rows(self._batches(cursor, columns, schema), schema, batch_rows)
-        return pa.RecordBatchReader.from_batches(schema, batches)
-
-    def _batches(self, cursor: Any, columns: Sequence[C], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        return self._batches_of(cursor, lambda rows: self._batch(columns, rows, schema))
-
-    def _batches_of(
-        self, cursor: Any, convert: Callable[[Sequence[Sequence[Any]]], pa.RecordBatch]
-    ) -> Iterator[pa.RecordBatch]:
+    def _batches(self, cursor: Any, convert: RowConverter) -> Iterator[pa.RecordBatch]:
         """Yield the cursor's rows, some thousand at a time, converted to Arrow."""
-        while True:
+        is_more = True
+        while is_more:
             if self._unread is not cursor:
                 raise ended_result_error()
-            with self._errors(""):
-                rows = cursor.fetchmany(FETCH_ROWS)
-            if not rows:
-                return
-            yield convert(rows)
+            rows, is_more = self._fetch(cursor)
+            if rows:
+                yield convert(rows)
+
+    def _fetch(self, cursor: Any) -> tuple[Rows, bool]:
+        """Return the next rows of the cursor, and True if there may be more."""
+        with self._errors(""):
+            rows = cursor.fetchmany(FETCH_ROWS)
+        return rows, bool(rows)
 
     def _end_result(self) -> None:
         if self._unread is not None:

@@ -6,17 +6,26 @@ A scan by the number yields the rows of all tasks in order, and the staging tabl
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
+from typing import Protocol
 
 import pyarrow as pa
 
 from edl.data.arrow_types import Watched
+from edl.data.names import free_name, quote_part
 from edl.errors import SourceError
-from edl.sources.staging import Staging, TablePlace, columns_differ
+from edl.sources.staging import Staging, TablePlace, TransactionalSource, columns_differ
 from edl.sources.staging_tables import few_rows
 
 TASK_ROWS = 1 << 40  # more rows than a task has
+_NUMBER = "sqlflow_edl_row"
+
+
+class AppendingSource(TransactionalSource, Protocol):
+    """Source that appends batches to one of its tables."""
+
+    def append(self, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None: ...
 
 
 class NumberedStaging(Staging):
@@ -50,6 +59,18 @@ class NumberedStaging(Staging):
         """Delete the staged rows of tasks that are not committed."""
         number = self._number(self._columns(place, job))
         self._source.execute(f"DELETE FROM {place.stage_table(job)} WHERE {number} > {tasks * TASK_ROWS}")
+
+
+class NumberColumnStaging(NumberedStaging):
+    """Results of a server: the number of a row is a column, beside the columns of the result."""
+
+    _source: AppendingSource
+
+    def _number(self, names: Iterable[str]) -> str:
+        return quote_part(free_name(_NUMBER, names), self.quote)
+
+    def _append(self, stage: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+        self._source.append(stage, [free_name(_NUMBER, schema.names), *schema.names], batches)
 
 
 def _number_rows(batches: Iterable[pa.RecordBatch], start: int) -> Iterator[pa.RecordBatch]:

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from edl.data.arrow_types import BATCH_ROWS
 from edl.data.retry import reached
-from edl.data.source import PinnedTable, Source
+from edl.data.source import PinnedTable
 from edl.errors import SourceError, did_you_mean
 from edl.jobs.job_folder import state_id
 from edl.reachability import SOURCE, Peer, outage_secs
@@ -56,6 +56,10 @@ class Closing(Protocol):
 
 
 C = TypeVar("C", bound=Closing)
+
+
+class _Executing(Protocol):
+    def execute(self, sql: str) -> object: ...
 
 
 class TableReader(ABC, Generic[C]):
@@ -183,7 +187,7 @@ def comment(folder: Path) -> str:
     return f"{_MARK}{state_id()}, {_today()}, {folder.absolute()}"
 
 
-def drop_abandoned(source: Source, tables: Iterable[tuple[str, str]]) -> int:
+def drop_abandoned(source: _Executing, tables: Iterable[tuple[str, str]]) -> int:
     """Drop the tables without a folder, and old tables of unknown owners. Return their number.
 
     `tables` has each table's name as in a query, and its comment.

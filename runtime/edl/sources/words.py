@@ -105,6 +105,11 @@ class Lexicon:
         return place_of(names, list(self.words(sql)), self.bare, table=table)
 
 
+def strip_end(query: str) -> str:
+    """Return the query without its terminator, in a form allowed in parentheses."""
+    return query.rstrip().rstrip(";")
+
+
 def not_one_statement(what: str) -> SourceError:
     return SourceError(f"one statement is expected here, this text holds {what}")
 

@@ -7,8 +7,8 @@ operand that is not NULL. Numbers are float64; a boolean is 1 or 0, a date or ti
 JSON is the number at a path of a JSON text, and JSON_TEXT the text there, for a category; NULL where there is none.
 TO_NUMBER is the number in a text such as `$1,003.50`, NULL where there is none.
 
-`edl.features.computed` evaluates them, and `edl.frameworks.onnx.columns` and `sqlflow_edl.model_sql.columns` write
-them in ONNX and in SQL.
+`edl.features.computed` evaluates them; `edl.frameworks.onnx.columns` and `sqlflow_edl.extensions.model_sql.columns`
+write them in ONNX and in SQL.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
+from edl.extension_loader import load_or
 from sqlflow_edl.analysis.catalog import BOOSTING, MODELS, OPTIMIZERS, SCHEDULES
 from sqlflow_edl.analysis.entries import NETWORKS, Catalog, Entry
 from sqlflow_edl.analysis.losses import LOSSES
@@ -17,14 +18,13 @@ from sqlflow_edl.analysis.settings.attribute_dictionary import WITHOUT_EFFECT, A
 from sqlflow_edl.analysis.settings.attributes import BY_VERB
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.measurement import MEASUREMENT
-from sqlflow_edl.analysis.settings.optimization import OPTIMIZATION
 from sqlflow_edl.analysis.settings.search import ACTIVATE, SEARCH, SHARED, TIME_LIMIT
 from sqlflow_edl.analysis.settings.values import Setting, describe_bound
 
 OF_STATEMENTS = {
     **BY_VERB,
     "EVALUATE without a model": MEASUREMENT,
-    "MAXIMIZE and MINIMIZE": OPTIMIZATION,
+    "MAXIMIZE and MINIMIZE": load_or("sqlflow_edl.extensions.optimization.settings", "OPTIMIZATION", ()),
 }
 
 _HEAD = """\

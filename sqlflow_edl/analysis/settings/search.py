@@ -30,7 +30,12 @@ SEARCH = (
         "text",
         "Metric on the validation rows that selects the models; by default log_loss for classes, rmse "
         "for numbers. In the short form it decides whether a label of whole numbers has classes or is a number.",
-        choices=(*metrics.names("binary"), *metrics.names("regression")),
+        choices=tuple(
+            name
+            for kind in ("binary", "regression")
+            for name in metrics.names(kind)
+            if metrics.by_name(name, kind).ranks_models
+        ),
         aliases=("auto.objective",),
     ),
     AttributeRow(

@@ -25,12 +25,14 @@ from edl.jobs.failure import Failed
 from edl.jobs.job_folder import STARTING, JobFolder, State, Status
 from edl.jobs.outcome import JobCancelledError, JobPausedError, Outcome
 from edl.jobs.snapshot import Row, Snapshot
+from sqlflow_edl.backends import steering
 from sqlflow_edl.backends.base import Follower, JobDetails, Numbers, UnseenEndError
-from sqlflow_edl.backends.kubernetes import status_text, steering, waiting
+from sqlflow_edl.backends.kubernetes import status_text, waiting
 from sqlflow_edl.backends.kubernetes.following import Following
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob, instance_name
 from sqlflow_edl.backends.kubernetes.logs.pods import PodLogs
 from sqlflow_edl.backends.kubernetes.remains import judge_absent
+from sqlflow_edl.backends.kubernetes.steering import SteeredKubernetesJob, is_held
 
 T = TypeVar("T")
 PATIENCE = 10.0  # seconds to retry an API server that does not answer
@@ -107,17 +109,21 @@ class KubernetesJobHandle:
             time.sleep(POLL)
 
     def pause(self) -> str:
-        return steering.pause(self.folder, self._objects)
+        return steering.pause(self._steered_job)
 
     def resume(self) -> str:
         if not self.folder.status().is_alive:
             from edl.master.resume import check  # loads more than other commands need
 
             check(self.folder)  # says why it cannot be resumed
-        return steering.resume(self.folder, self._objects)
+        return self._steered_job.resume()
 
     def scale(self, numbers: Numbers) -> str:
-        return steering.scale(self.folder, self._objects, numbers)
+        return steering.scale(self._steered_job, numbers)
+
+    @property
+    def _steered_job(self) -> SteeredKubernetesJob:
+        return SteeredKubernetesJob(self.folder, self._objects)
 
     def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[PodLogs]:
         return PodLogs(self._objects, instance, follow=follow)
@@ -183,7 +189,7 @@ class KubernetesJobHandle:
 
     def _paused_or_running(self, status: Status, job: KubernetesJob) -> Status:
         """Record whether the job is paused: any user of the cluster may pause and resume it, and its deadline too."""
-        is_paused = wishes_of(job.metadata).paused or steering.is_held(self.folder, self._objects)
+        is_paused = wishes_of(job.metadata).paused or is_held(self.folder, self._objects)
         state: State = "paused" if is_paused else "running"
         return self.folder.update(state=state) if state != status.state else status
 

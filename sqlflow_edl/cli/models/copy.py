@@ -64,7 +64,7 @@ def _names_file(target: str) -> bool:
 
 def _read_model(options: argparse.Namespace, to: Path) -> CopiedModel:
     """Copy the archive to a temporary file and check it there, where nobody can change it afterwards."""
-    from sqlflow_edl.serving.store import ModelStore
+    from edl.models.registry.model_store import ModelStore
 
     if _names_file(options.model):
         file = path_of(options.model)

@@ -6,17 +6,14 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from edl.errors import JobError, SQLFlowError
+from edl.extension_loader import load
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.cli.models.export_options import complaint
 from sqlflow_edl.cli.source import no_source
 
-if TYPE_CHECKING:
-    from edl.frameworks.trees.forest import Forest
-    from edl.models.archive import Archive
+AS_SQL = ("sqlflow_edl.extensions.model_sql.command", "write_query")  # what writes a model as a query
 
 
 @report_errors
@@ -35,54 +32,9 @@ def export(options: argparse.Namespace) -> int:
         with connect(options.source) as source:
             version = open_registry(source, options.model_store).load(options.model, archive)
         if options.sql:
-            return _as_sql(archive, version.reference, options)
-        from sqlflow_edl.serving.exporting import run_export
+            exit_code: int = load(*AS_SQL)(archive, version.reference, options)
+            return exit_code
+        from sqlflow_edl.backends.exporting import run_export
 
         is_written = run_export(archive, Path(folder) / "program", options.output)
         return exit_codes.OK if is_written else exit_codes.FAILED
-
-
-# SQL ---------------------------------------------------------------------------------------------------------
-
-
-def _as_sql(archive: Path, reference: str, options: argparse.Namespace) -> int:
-    """Write the query to a file, which appears when it is complete, or to stdout."""
-    from edl.models.archive import read_archive
-    from sqlflow_edl.model_sql import QueryOptions, model_query
-
-    model = read_archive(archive)
-    output = None if options.output in (None, "-") else Path(options.output)
-    if output is not None and output.exists():
-        raise SQLFlowError(f"{output} is there already", hint="remove it, or choose another name")
-    keep = tuple(name.strip() for name in options.keep.split(",")) if options.keep else ()
-    dialect = options.dialect or model.spec.query.dialect
-    query_options = QueryOptions(dialect, options.table, keep, options.view or "")
-    text = model_query(model, reference, query_options, lambda: _trees_of_xgboost(model, archive))
-    if output is None:
-        sys.stdout.write(text)
-        return exit_codes.OK
-    partial = output.with_name(f".{output.name}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(output)
-    except OSError as error:
-        raise SQLFlowError(f"cannot write {output}: {error.strerror or error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
-    print(f"wrote a query of {len(text):,} characters for {dialect} to {output}", file=sys.stderr)
-    return exit_codes.OK
-
-
-def _trees_of_xgboost(model: Archive, archive: Path) -> Forest:
-    """Return the trees of a model of XGBoost, read in a process of its own: only the library reads its format."""
-    from edl.frameworks.trees.forest import of_xgboost
-    from edl.frameworks.trees.objectives import XGBOOST
-    from sqlflow_edl.codegen.trees import objective
-    from sqlflow_edl.serving.exporting import run_export
-
-    link = XGBOOST[objective(model.spec)["objective"]].link
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "trees.json"
-        if not run_export(archive, Path(folder) / "program", str(file), quiet=True):
-            raise JobError("the trees of XGBoost could not be read")
-        return of_xgboost(file.read_bytes(), link, model.spec.label.outputs)

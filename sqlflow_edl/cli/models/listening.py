@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import os
 import sys
 from importlib.util import find_spec
@@ -11,6 +12,7 @@ from pathlib import Path
 from edl.errors import SQLFlowError
 from edl.installation import install_extras
 
+_LOCAL = ("localhost", "127.0.0.1", "::1")
 TOKEN = "SQLFLOW_SERVE_TOKEN"  # noqa: S105 - name of the variable
 
 
@@ -38,8 +40,6 @@ def token_for(host: str, file: Path | None) -> str | None:
     """Return the token of the file or the variable, or None. Raises SQLFlowError if it is empty or no header, or if
     there is none on an address that other machines reach.
     """
-    from sqlflow_edl.serving.guard import is_local
-
     token = _token(file)
     if token is None and not is_local(host):
         raise SQLFlowError(
@@ -64,6 +64,16 @@ def _token(file: Path | None) -> str | None:
             f"{where} holds no token", hint="a token has letters, digits and signs, without spaces"
         )
     return token
+
+
+def is_local(host: str) -> bool:
+    """Return True if the host names the loopback interface."""
+    if host.casefold() in _LOCAL:
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def say(text: str) -> None:

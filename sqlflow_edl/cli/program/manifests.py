@@ -6,6 +6,7 @@ No cluster is contacted and nothing is created. The record of the pinned rows is
 from __future__ import annotations
 
 from edl.build import present_build
+from edl.extension_loader import load
 from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
 from edl.tls import FILES
@@ -16,8 +17,8 @@ from sqlflow_edl.backends.kubernetes.manifests.objects import Submission
 from sqlflow_edl.backends.kubernetes.settings import Configuration
 from sqlflow_edl.backends.kubernetes.statements import settings_of
 from sqlflow_edl.codegen import generate
+from sqlflow_edl.session import extended_statements
 from sqlflow_edl.session.compiler import Compiler
-from sqlflow_edl.session.running import in_a_pod
 from sqlflow_edl.syntax import Statement
 
 
@@ -49,6 +50,9 @@ def manifests(compiler: Compiler, statement: Statement, place: Configuration) ->
 def _specify_job(compiler: Compiler, statement: Statement) -> tuple[JobSpec | RunnableSpec, dict[str, bytes]]:
     """Return the specification of the statement's job, and its files by their paths in the job folder."""
     if statement.kind == "run":
-        return in_a_pod(compiler, statement)
+        run_spec: tuple[RunnableSpec, dict[str, bytes]] = load(
+            extended_statements.MODULES[statement.kind], "in_a_pod"
+        )(compiler, statement)
+        return run_spec
     spec = compiler.job_spec(statement)
     return spec, {f"program/{name}": content for name, content in generate(spec).files.items()}

@@ -15,7 +15,7 @@ from edl.jobs.events import Tally
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import WAITING, Snapshot, read_snapshot
 from sqlflow_edl.backends.base import Numbers
-from sqlflow_edl.backends.scale import scale
+from sqlflow_edl.backends.local import LocalJobHandle
 from tests.edl.end_to_end.distributed import Event, Job
 
 SECONDS = 60.0  # until a wait of a test has failed
@@ -110,7 +110,7 @@ class SlowJob(Job):
         return true
 
     def scale(self, workers: int | None = None, servers: int | None = None) -> None:
-        scale(self.folder, Numbers(workers, servers))
+        LocalJobHandle(self.folder).scale(Numbers(workers, servers))
 
 
 def started_again(times: int) -> Callable[[Event], bool]:

@@ -10,7 +10,7 @@ from edl.jobs.outcome import JobPausedError
 from edl.jobs.snapshot import read_snapshot
 from edl.master.resume import prepare
 from edl.spec import Checkpoints, Cluster
-from sqlflow_edl.backends.pause import pause
+from sqlflow_edl.backends.local import LocalJobHandle
 from tests.edl.end_to_end.distributed import Job, table
 from tests.edl.end_to_end.slow import SlowJob
 from tests.edl.end_to_end.test_resume import EPOCHS, OPTIONS, ROWS, weights
@@ -29,7 +29,9 @@ def paused(cluster: Cluster, checkpoints: Checkpoints = SELDOM) -> tuple[SlowJob
         job.until(lambda now: now.step > 5 and job.trains(cluster.workers)(now))
         snapshot = read_snapshot(job.cluster.snapshot)
         assert snapshot is not None
-        assert "is paused; when it is resumed, training resumes from step" in pause(job.folder)
+        assert (
+            "is paused; when it is resumed, training resumes from step" in LocalJobHandle(job.folder).pause()
+        )
         with pytest.raises(JobPausedError):
             job._running.result()
     assert job.folder.status().state == "paused"

@@ -18,6 +18,10 @@ PAIRS: list[tuple[metrics.Metric, Callable[..., Any]]] = [
     (metrics.RMSE(), sk.root_mean_squared_error),
     (metrics.MAE(), sk.mean_absolute_error),
     (metrics.MAPE(), sk.mean_absolute_percentage_error),
+    (
+        metrics.Bias(),
+        lambda labels, scores, sample_weight=None: np.average(scores - labels, 0, sample_weight)[0],
+    ),
     (metrics.R2(), sk.r2_score),
     (metrics.ExplainedVariance(), sk.explained_variance_score),
     (metrics.MSLE(), sk.mean_squared_log_error),

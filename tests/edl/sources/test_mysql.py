@@ -22,7 +22,7 @@ from edl.data.arrow_types import database_type
 from edl.data.source import ConflictError, Pinned, UnreachableError
 from edl.data.url import parse
 from edl.errors import SourceError
-from edl.sources import pinned_tables
+from edl.sources import pinned_tables, server
 from edl.sources.mysql import drivers, pinning, types, upload
 from edl.sources.mysql.connection import open_connection
 from edl.sources.mysql.source import MySQLSource
@@ -488,10 +488,9 @@ def test_rows_count_once_when_their_writer_is_killed(
 def test_a_connection_that_the_server_ended_is_replaced_before_the_next_statement(
     mariadb: Server, source: MySQLSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from edl.sources.mysql import source as mysql
 
-    monkeypatch.setattr(mysql, "IDLE_SECS", -1.0)
-    mariadb.run(f"KILL {source._connection.thread_id()}")
+    monkeypatch.setattr(server, "IDLE_SECS", -1.0)
+    mariadb.run(f"KILL {source.connection.thread_id()}")
     assert rows(source, "SELECT 1 AS a") == [{"a": 1}]
 
 
@@ -501,7 +500,7 @@ def test_a_connection_lost_in_a_transaction_rolls_it_back_and_says_so(
     source.execute("CREATE TABLE t (a INT)")
     with pytest.raises(SourceError, match="was lost"), source.transaction():
         source.execute("INSERT INTO t VALUES (1)")
-        mariadb.run(f"KILL {source._connection.thread_id()}")
+        mariadb.run(f"KILL {source.connection.thread_id()}")
         source.execute("INSERT INTO t VALUES (2)")
     assert rows(source, "SELECT * FROM t") == []
 
@@ -524,7 +523,7 @@ def test_what_a_lost_connection_undid_may_be_tried_again(
     mariadb: Server, source: MySQLSource, work: Callable[[MySQLSource], object]
 ) -> None:
     source.stage("out", "job", 0, 0, [pa.record_batch({"a": [1]})])
-    mariadb.run(f"KILL {source._connection.thread_id()}")
+    mariadb.run(f"KILL {source.connection.thread_id()}")
     with pytest.raises(ConflictError, match="was lost"):
         work(source)
     work(source)
@@ -577,7 +576,7 @@ def test_a_statement_that_is_broken_off_here_does_not_go_on_there(
     source: MySQLSource, mariadb: Server
 ) -> None:
     """Nobody calls `interrupt`: Ctrl-C may be heard before that is."""
-    number = source._connection.thread_id()
+    number = source.connection.thread_id()
     running = f"SELECT 1 FROM information_schema.processlist WHERE id = {number} AND info LIKE '%seq_%'"
 
     def break_off() -> None:

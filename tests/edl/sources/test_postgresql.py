@@ -26,9 +26,8 @@ from edl.data.server_url import SECRETS
 from edl.data.source import ConflictError, UnreachableError
 from edl.data.url import parse
 from edl.errors import SourceError
-from edl.sources import pinned_tables
+from edl.sources import pinned_tables, server
 from edl.sources.postgresql import connection, pinning
-from edl.sources.postgresql import source as source_module
 from edl.sources.postgresql.connection import LEXICON, number_parameters
 from edl.sources.postgresql.source import PostgreSQLSource
 from tests.cutting import proxied
@@ -515,7 +514,7 @@ def test_what_a_lost_connection_undid_may_be_tried_again(
 def test_a_connection_that_was_lost_while_it_was_idle_is_replaced(
     postgresql: Server, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_module, "IDLE_SECS", -1.0)
+    monkeypatch.setattr(server, "IDLE_SECS", -1.0)
     with connect(postgresql.url(database, options="?schema=public")) as source:
         postgresql.run(f"SELECT pg_terminate_backend({source.connection.driver.info.backend_pid}, 10000)")  # type: ignore[attr-defined]
         assert rows(source, "SELECT current_setting('search_path') AS path") == [{"path": "public, public"}]

@@ -227,7 +227,7 @@ SELECT «n», k, y FROM t TO TRAIN DNNRegressor COLUMN EMBEDDING([VOCABULARIZE(n
 -- as: \1tags, delimiter=","\2)
 SELECT tags, y FROM t TO TRAIN BoostedTreesRegressor COLUMN «CATEGORY_HASH(tags, 100000, ",")» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.optimization.terms Terms._comparisons
+-- site: sqlflow_edl.extensions.optimization.terms Terms._comparisons
 -- hint: <=, >= and = are possible
 -- take: (<=), >= and = are possible
 SELECT id, x FROM t WHERE id < 10 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount «<>» 3, amount >= 0 WITH variables = "amount(id)", var_type = "Reals";

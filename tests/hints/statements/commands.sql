@@ -134,34 +134,34 @@ $ sqlflow run --source duckdb: -e "SELECT 1 AS x" «--select zz»
 -- take: (/help) lists them
 > «/zzqx»
 
--- site: sqlflow_edl.notebook.connections Connections.session
+-- site: sqlflow_edl.extensions.notebook.connections Connections.session
 -- hint: %sqlflow_connect duckdb:///demo.duckdb
 -- take: (%sqlflow_connect duckdb:)///demo.duckdb
 -- as: \1
 % «»
 % %sqlflow SELECT 1
 
--- site: sqlflow_edl.notebook.connections Connections.session
+-- site: sqlflow_edl.extensions.notebook.connections Connections.session
 -- hint: %sqlflow_connect URL --alias {}
 -- take: (%sqlflow_connect) URL (--alias shop)
 -- as: \1 duckdb: \2
 % «%sqlflow_connect duckdb:»
 % %sqlflow --source shop SELECT 1
 
--- site: sqlflow_edl.notebook.magics SQLFlowMagics.sqlflow_connect
+-- site: sqlflow_edl.extensions.notebook.magics SQLFlowMagics.sqlflow_connect
 -- hint: %sqlflow_connect URL --alias NAME
 -- take: (%sqlflow_connect) URL (--alias) NAME
 -- as: \2 shop
 % %sqlflow_connect duckdb: «shop»
 
--- site: sqlflow_edl.notebook.magics SQLFlowMagics._only_connect
+-- site: sqlflow_edl.extensions.notebook.magics SQLFlowMagics._only_connect
 -- hint: %sqlflow SELECT …, or a cell below %%sqlflow
 -- take: (%sqlflow SELECT) …
 -- as: \1 1
 % %sqlflow_connect duckdb:
 % «%sqlflow»
 
--- site: sqlflow_edl.notebook.frames target
+-- site: sqlflow_edl.extensions.notebook.frames target
 -- hint: --persist {} AS table
 -- take: unexpected|(--persist frame AS table)
 -- as: \1
@@ -169,12 +169,12 @@ $ sqlflow run --source duckdb: -e "SELECT 1 AS x" «--select zz»
 % %sqlflow_connect duckdb:
 % %sqlflow «--persist frame zz»
 
--- site: sqlflow_edl.notebook.magics SQLFlowMagics._connect_session
+-- site: sqlflow_edl.extensions.notebook.magics SQLFlowMagics._connect_session
 -- hint: %sqlflow_connect duckdb:///demo.duckdb
 -- take: (%sqlflow_connect duckdb:)///demo.duckdb
 % «%sqlflow_connect»
 
--- site: sqlflow_edl.notebook.arguments split_options
+-- site: sqlflow_edl.extensions.notebook.arguments split_options
 -- hint: {} {}
 -- take: (--alias) \S+
 -- as: \1 a
@@ -293,21 +293,21 @@ $ sqlflow serve «--host 0.0.0.0» --source duckdb:
 -- as: \1
 $ «sqlflow run --source duckdb: -e "SHOW JOBS"»
 
--- site: sqlflow_edl.model_sql.query _outputs
+-- site: sqlflow_edl.extensions.model_sql.query _outputs
 -- hint: DNN, Linear and DNNLinearCombined models and boosted trees have one
 -- take: DNN, Linear and DNNLinearCombined models
 -- as: BoostedTreesRegressor WITH train.num_boost_round = 2
 $ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT i AS x, i + random() AS y, 'a' || i % 3 AS k FROM range(100) AS r(i)" -e "SELECT x, y, k FROM t TO TRAIN «DeepFMRegressor WITH epochs = 1» LABEL y INTO m"
 $ sqlflow export --source duckdb:a.duckdb --sql --from t m
 
--- site: sqlflow_edl.model_sql.query _name
+-- site: sqlflow_edl.extensions.model_sql.query _name
 -- hint: write a name, schema.name, or a SELECT in quotation marks of the shell
 -- take: write a name, schema.name
 -- as: t
 $ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT i AS x, i + random() AS y FROM range(100) AS r(i)" -e "SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO m"
 $ sqlflow export --source duckdb:a.duckdb --sql --from «"t WHERE 1"» m
 
--- site: sqlflow_edl.model_sql.networks network_outputs
+-- site: sqlflow_edl.extensions.model_sql.networks network_outputs
 -- hint: train a smaller one, WITH model.members = 1, model.hidden_units = [16]; or export it as ONNX (-o m.onnx)
 -- take: (WITH model.members = 1, model.hidden_units = \[16\]);
 -- as: \1, epochs = 1
@@ -328,34 +328,34 @@ $ sqlflow compile -o out --schema my.sql p.sql
 -- take: leave out --workers
 $ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE d AS SELECT DATE '2024-01-01' + i::INT AS day, i % 7 + random() AS y FROM range(60) AS r(i)" -e "SELECT day, y FROM d TO TRAIN Forecast WITH forecast.time = day, forecast.horizon = 3 LABEL y INTO m" «--workers 2»
 
--- site: sqlflow_edl.model_sql.columns 
+-- site: sqlflow_edl.extensions.model_sql.columns 
 -- hint: train with PLE in place of PERIODIC
 -- take: train with (PLE) in place
 $ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT i AS x, i + random() AS y, 'a' || i % 3 AS k FROM range(100) AS r(i)" -e "SELECT x, y, k FROM t TO TRAIN DNNRegressor WITH epochs = 1, model.framework = torch, model.hidden_units = [4] COLUMN «PERIODIC»(x) LABEL y INTO m"
 $ sqlflow export --source duckdb:a.duckdb --sql --from t m
 
--- site: sqlflow_edl.model_sql.columns 
+-- site: sqlflow_edl.extensions.model_sql.columns 
 -- hint: train with VOCABULARIZE in place of HASH
 -- take: train with (VOCABULARIZE) in place
 -- as: \1(k)
 $ sqlflow run --source sqlite:a.sqlite --create -e "CREATE TABLE t (x REAL, y REAL, k TEXT)" -e "INSERT INTO t VALUES (1, 2, 'a'), (2, 3, 'b'), (3, 4, 'a'), (4, 5, 'b'), (5, 6, 'a'), (6, 7, 'b'), (7, 8, 'a'), (8, 9, 'b'), (9, 10, 'a'), (10, 11, 'b'), (11, 12, 'a'), (12, 13, 'b')" -e "SELECT x, y, k FROM t TO TRAIN LinearRegressor WITH epochs = 1, model.framework = torch COLUMN x, «CATEGORY_HASH(k, 10)» LABEL y INTO m"
 $ sqlflow export --source sqlite:a.sqlite --sql --from t m
 
--- site: sqlflow_edl.model_sql.columns 
+-- site: sqlflow_edl.extensions.model_sql.columns 
 -- hint: train without CROSS, or join the columns to one text in the query: a || '/' || b
 -- take: train without (CROSS), or
 -- as: a, b
 $ sqlflow run --source sqlite:a.sqlite --create -e "CREATE TABLE t (a TEXT, y REAL, b TEXT)" -e "INSERT INTO t VALUES ('u', 2, 'a'), ('v', 3, 'b'), ('u', 4, 'a'), ('v', 5, 'b'), ('v', 6, 'a'), ('u', 7, 'b'), ('u', 8, 'a'), ('v', 9, 'b'), ('u', 10, 'a'), ('v', 11, 'b'), ('u', 12, 'a'), ('v', 13, 'b')" -e "SELECT a, b, y FROM t TO TRAIN LinearRegressor WITH epochs = 1, model.framework = torch COLUMN «CROSS([a, b], 10)» LABEL y INTO m"
 $ sqlflow export --source sqlite:a.sqlite --sql --from t m
 
--- site: sqlflow_edl.model_sql.query _outputs
+-- site: sqlflow_edl.extensions.model_sql.query _outputs
 -- hint: SHOW TRIALS lists a statement for each of its models
 -- take: (SHOW TRIALS) lists
 -- as: sqlflow run --source duckdb:a.duckdb -e "\1 m"
 $ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT i AS x, i + random() AS y FROM range(200) AS r(i)" -e "SELECT x, y FROM t LABEL y WITH auto.models = lightgbm, auto.trials = 2, auto.max_members = 2 INTO m"
 $ «sqlflow export --source duckdb:a.duckdb --sql --from t m»
 
--- site: sqlflow_edl.serving.catalog ModelCatalog.start
+-- site: sqlflow_edl.extensions.serving.catalog ModelCatalog.start
 -- hint: train one: SELECT … TO TRAIN … INTO my_model
 -- take: SELECT … (TO TRAIN) … (INTO my_model)
 -- as: sqlflow run --source duckdb:a.duckdb -e "SELECT x, y FROM t \1 BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y \2"
@@ -483,7 +483,7 @@ $ sqlflow compile -o out --schema my.sql p.sql
 -- file people.csv: a,b\n1,2\n
 $ «sqlflow run people.csv»
 
--- site: sqlflow_edl.serving.server listen
+-- site: sqlflow_edl.extensions.serving.server listen
 -- hint: choose another with --host
 -- take: another with (--host)
 -- as: \1 127.0.0.1
@@ -491,7 +491,7 @@ $ «sqlflow run people.csv»
 $ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT 1 AS x"
 $ SQLFLOW_SERVE_TOKEN=secret sqlflow serve --source duckdb:a.duckdb --port 0 «--host 192.0.2.7»
 
--- site: sqlflow_edl.serving.server listen
+-- site: sqlflow_edl.extensions.serving.server listen
 -- hint: choose another with --port
 -- take: another with (--port)
 -- as: "\1", "0"
@@ -611,13 +611,13 @@ $ sqlflow run --source duckdb:///d.duckdb -e "SELECT x FROM t TO PREDICT p USING
 $ sqlflow run --source duckdb:///d.duckdb --create --model-store models -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)" -e "SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.epochs = 2, train.batch_size = 2, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0 COLUMN BUCKET(x, [1, 2]) LABEL y INTO m"
 $ sqlflow compile --model-store models -o out --schema my.sql p.sql
 
--- site: sqlflow_edl.model_sql.forests tree_outputs
+-- site: sqlflow_edl.extensions.model_sql.forests tree_outputs
 -- hint: train fewer or smaller ones, WITH train.num_boost_round = 100, model.num_leaves = 31; or export them as ONNX (-o m.onnx)
 -- take: smaller ones, WITH (train.num_boost_round = 100, model.num_leaves = 31); or
 $ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, sin(i * 7) AS y FROM range(4000) r(i)" -e "SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH «train.num_boost_round = 300, model.num_leaves = 200», model.min_data_in_leaf = 1, train.early_stopping = 0 LABEL y VALIDATE 0 INTO m"
 $ sqlflow export m --source duckdb:///d.duckdb --sql --from t -o m.sql
 
--- site: sqlflow_edl.model_sql.columns Columns._seconds
+-- site: sqlflow_edl.extensions.model_sql.columns Columns._seconds
 -- hint: train with its parts: YEAR, MONTH, DAY, WEEKDAY, HOUR or MINUTE
 -- take: train with its parts: .* (HOUR) or
 -- as: \1(c)
@@ -649,7 +649,7 @@ $ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT 
 $ sqlflow copy m --source duckdb:///d.duckdb --to {URL} --as m_odd
 $ sqlflow run --source {URL} -e "SELECT x FROM t TO PREDICT results_odd«» USING m_odd"
 
--- site: sqlflow_edl.notebook.result_set draw_explained
+-- site: sqlflow_edl.extensions.notebook.result_set draw_explained
 -- hint: SELECT … TO EXPLAIN m WITH explain.level = rows, or the table of EXPLAIN … INTO
 -- take: (TO EXPLAIN) m (WITH explain.level = rows), or
 -- as: \1 m \2
@@ -668,7 +668,7 @@ $ sqlflow run --source {URL} -e "SELECT x FROM t TO PREDICT results_odd«» USIN
 > /edit
 > SELECT 2;
 
--- site: sqlflow_edl.model_sql.networks _Layers._activate
+-- site: sqlflow_edl.extensions.model_sql.networks _Layers._activate
 -- hint: train WITH model.activation = relu, or {}; or export it as ONNX
 -- take: train WITH (model.activation = relu), or
 $ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)" -e "SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.epochs = 1, model.members = 1, model.hidden_units = [4], «model.activation = gelu» LABEL y INTO m"
@@ -721,7 +721,7 @@ $ sqlflow run --source duckdb:///d.duckdb -e "SELECT x FROM t TO PREDICT p USING
 $ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)"
 $ «EDL_UNREACHABLE_SECS=zz» sqlflow run --source duckdb:///d.duckdb --workers 2 -e "SELECT x, y FROM t TO TRAIN LinearRegressor WITH train.epochs = 1 LABEL y INTO m"
 
--- site: sqlflow_edl.analysis.inference.model_functions ModelFunction.training_query
+-- site: sqlflow_edl.extensions.bigquery_ml.functions ModelFunction.training_query
 -- hint: write ML.PREDICT(MODEL my_model, (SELECT …))
 -- take: write (ML.PREDICT\(MODEL )my_model, \(SELECT …\)
 -- as: \1m, (SELECT * FROM t))

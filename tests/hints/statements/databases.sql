@@ -283,7 +283,7 @@ SELECT 1;
 -- then: cannot
 SELECT 1;
 
--- site: edl.sources.mysql.source MySQLSource._check_no_transaction
+-- site: edl.sources.server ServerSource._check_no_transaction
 -- hint: end the open transaction with COMMIT or ROLLBACK
 -- take: with (COMMIT) or
 -- on: mysql
@@ -292,7 +292,7 @@ SELECT 1;
 -- as: \1;
 START TRANSACTION; «»SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 
--- site: edl.sources.postgresql.source PostgreSQLSource._check_no_transaction
+-- site: edl.sources.server ServerSource._check_no_transaction
 -- hint: end the open transaction with COMMIT or ROLLBACK
 -- take: or (ROLLBACK)
 -- on: postgres

@@ -13,7 +13,7 @@ SELECT x, w, «k AS known» FROM t TO EVALUATE unusual LABEL known;
 -- run
 SELECT x, y, w FROM t «TO EXPLAIN both»;
 
--- site: sqlflow_edl.analysis.inference.model_functions _anomalies
+-- site: sqlflow_edl.extensions.bigquery_ml.functions _anomalies
 -- hint: write ML.DETECT_ANOMALIES(MODEL {}, STRUCT(0.1 AS contamination), …)
 -- take: (ML\.DETECT_ANOMALIES\(MODEL \w+, STRUCT\(0\.1 AS contamination\)), …\)
 -- first: SELECT x, w FROM t TO TRAIN KMeans WITH model.n_clusters = 2 INTO groups;

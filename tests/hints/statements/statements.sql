@@ -80,14 +80,14 @@ SELECT x FROM t TO PREDICT «WITH predict.interval = 0.9» USING both;
 -- as: \1 (SELECT x, w FROM t)
 «SELECT x, w FROM t TO PREDICT USING fitted»;
 
--- site: sqlflow_edl.reports.models show_importances
+-- site: sqlflow_edl.extensions.bigquery_ml.model_reports show_importances
 -- hint: write SELECT … TO EXPLAIN {}
 -- take: write (SELECT … TO EXPLAIN) (\w+)
 -- first: SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO straight;
 -- as: SELECT x, y FROM t TO EXPLAIN \2
 «SELECT * FROM ML.FEATURE_IMPORTANCE(MODEL straight)»;
 
--- site: sqlflow_edl.reports.model_weights centroids
+-- site: sqlflow_edl.extensions.bigquery_ml.model_weights centroids
 -- hint: write DESCRIBE MODEL my_model
 -- take: (DESCRIBE MODEL) my_model
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
@@ -157,7 +157,7 @@ SELECT x FROM t TO PREDICT «WITH predict.interval = 0.9» USING of_classes;
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO tagless;
 «DESCRIBE MODEL tagless@best»;
 
--- site: sqlflow_edl.reports.model_weights weights
+-- site: sqlflow_edl.extensions.bigquery_ml.model_weights weights
 -- hint: write ML.GLOBAL_EXPLAIN(MODEL my_model), or ML.FEATURE_IMPORTANCE(MODEL my_model) of trees
 -- take: write (ML\.GLOBAL_EXPLAIN\(MODEL) my_model\)
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
@@ -192,7 +192,7 @@ SELECT day, store, sold FROM days TO TRAIN Forecast WITH «» forecast.series = 
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 «DESCRIBE of_numbers»;
 
--- site: sqlflow_edl.reports.models show_metrics
+-- site: sqlflow_edl.extensions.bigquery_ml.model_reports show_metrics
 -- hint: write ML.EVALUATE(MODEL {}, (SELECT …))
 -- take: write (ML\.EVALUATE\(MODEL unmeasured, )\(SELECT …\)\)
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2, validation.fraction = 0 LABEL y INTO unmeasured;
@@ -224,7 +224,7 @@ SELECT x, y FROM t TO «TRAIN LinearRegressor» LABEL y USING parent INTO m;
 -- as: 1, 2
 SELECT x, y, w FROM t TO TRAIN DNN WITH train.label_weights = [«1»] LABEL y, w INTO m;
 
--- site: edl.optimization.linear TermEvaluation._of_groups
+-- site: edl.extensions.optimization.linear TermEvaluation._of_groups
 -- hint: write MIN(…) or MAX(…) around the column, or GROUP BY another one
 -- take: write (MIN\()…(\)) or MAX
 SELECT id, x FROM t WHERE id < 10 AND x > 0 TO MAXIMIZE SUM(x * amount) CONSTRAINT SUM(amount) <= «»x«», amount >= 0, amount <= 1 WITH variables = "amount(id)", var_type = "Reals";
@@ -290,35 +290,35 @@ SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2
 -- as: SELECT x FROM t \1 of_numbers
 «CREATE VIEW v1 AS SELECT * FROM PREDICT(of_numbers, t)»;
 
--- site: edl.optimization.linear numbers
+-- site: edl.extensions.optimization.linear numbers
 -- hint: leave such rows out, or use COALESCE
 -- take: leave such rows out, or use COALESCE
 -- as: WHERE id < 10 AND gap IS NOT NULL
 SELECT id, gap FROM t «WHERE id < 10» TO MAXIMIZE SUM(gap * amount) CONSTRAINT amount <= 3, amount >= 0 WITH variables = "amount(id)", var_type = "Reals";
 
--- site: edl.optimization.linear numbers
+-- site: edl.extensions.optimization.linear numbers
 -- hint: leave such rows out, or use COALESCE
 -- take: or use (COALESCE)
 -- as: \1(gap, 0) AS gap
 SELECT id, «gap» FROM t WHERE id < 10 TO MAXIMIZE SUM(gap * amount) CONSTRAINT amount <= 3, amount >= 0 WITH variables = "amount(id)", var_type = "Reals";
 
--- site: edl.optimization.linear TermEvaluation._arithmetic
+-- site: edl.extensions.optimization.linear TermEvaluation._arithmetic
 -- hint: leave such rows out, or compute the value in the SELECT
 -- take: leave such rows out, or compute
 -- as: AND id > 0
 SELECT id, x FROM t WHERE id < 10 «» TO MAXIMIZE SUM(x / id * amount) CONSTRAINT amount <= 3, amount >= 0 WITH variables = "amount(id)", var_type = "Reals";
 
--- site: edl.optimization.solver _infeasible
+-- site: edl.extensions.optimization.solver _infeasible
 -- hint: loosen a constraint, or take var_type = "Reals"
 -- take: take (var_type = "Reals")
 SELECT id, x FROM t WHERE id < 3 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount >= 0.2, amount <= 0.8 WITH variables = "amount(id)", «var_type = "Integers"»;
 
--- site: sqlflow_edl.analysis.optimization.terms Terms._comparisons
+-- site: sqlflow_edl.extensions.optimization.terms Terms._comparisons
 -- hint: write <=, >= or =
 -- take: write <=, >= or (=)
 SELECT id, x FROM t WHERE id < 3 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount <= 1, amount >= 0, SUM(amount) «+» 1 WITH variables = "amount(id)", var_type = "Reals";
 
--- site: sqlflow_edl.analysis.optimization.terms Terms._require_one_level
+-- site: sqlflow_edl.extensions.optimization.terms Terms._require_one_level
 -- hint: write SUM(…) around it
 -- take: write (SUM\()…(\)) around it
 SELECT id, x FROM t WHERE id < 3 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount <= 1, amount >= 0, «»amount«» <= SUM(x) WITH variables = "amount(id)", var_type = "Reals";
@@ -365,26 +365,26 @@ SELECT x, y FROM t TO EXPLAIN of_numbers «USING zzq»;
 -- as: SELECT x, w FROM t TO PREDICT grouped USING groups; SELECT avg(x), avg(w) FROM grouped \1
 «SELECT x, w FROM t TO EXPLAIN groups»;
 
--- site: sqlflow_edl.analysis.inference.model_functions ModelFunction.refuse
+-- site: sqlflow_edl.extensions.bigquery_ml.functions ModelFunction.refuse
 -- hint: write {}
 -- take: write (0.1 AS contamination)
 -- first: SELECT x, w FROM t TO TRAIN IsolationForest INTO unusual;
 SELECT * FROM ML.DETECT_ANOMALIES(MODEL unusual, STRUCT(«0.9 AS anomaly_prob_threshold»), (SELECT x, w FROM t));
 
--- site: sqlflow_edl.analysis.inference.model_functions _explanation
+-- site: sqlflow_edl.extensions.bigquery_ml.functions _explanation
 -- hint: write FALSE, or leave it out: that of the predicted class
 -- take: write (FALSE), or
 -- first: SELECT x, is_new FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL is_new INTO of_flags;
 SELECT * FROM ML.GLOBAL_EXPLAIN(MODEL of_flags, STRUCT(«TRUE» AS class_level_explain));
 
--- site: sqlflow_edl.analysis.inference.model_functions _forecasts
+-- site: sqlflow_edl.extensions.bigquery_ml.functions _forecasts
 -- hint: train an ARIMA_PLUS or Forecast, or write ML.PREDICT(MODEL my_model, (SELECT …))
 -- take: or write (ML\.PREDICT\(MODEL) my_model, \(SELECT …\)\)
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 -- as: \1 of_numbers, (SELECT x FROM t))
 SELECT * FROM «ML.FORECAST(MODEL of_numbers)»;
 
--- site: sqlflow_edl.analysis.inference.model_functions _no_quantiles
+-- site: sqlflow_edl.extensions.bigquery_ml.functions _no_quantiles
 -- hint: train it WITH forecast.quantiles = [0.1, 0.9]
 -- take: train it (WITH forecast.quantiles = \[0.1, 0.9\])
 -- run
@@ -411,7 +411,7 @@ SELECT x FROM t TO PREDICT «WITH predict.device = cuda» USING of_numbers;
 -- as: \1 x \2 t
 «» TO PREDICT USING of_numbers;
 
--- site: sqlflow_edl.reports.models show_columns
+-- site: sqlflow_edl.extensions.bigquery_ml.model_reports show_columns
 -- hint: models that TRAIN has made have them, except forecasts: write DESCRIBE MODEL my_model
 -- take: write (DESCRIBE MODEL) my_model
 -- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO fc3;
@@ -493,14 +493,14 @@ SELECT day, sold FROM (SELECT CASE WHEN store = 1 THEN day END AS day, sold FROM
 -- first: SELECT x, w, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO versions_differ;
 SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2«, train.activate = better» LABEL y INTO versions_differ;
 
--- site: sqlflow_edl.session.running _errors
+-- site: sqlflow_edl.extensions.runnables.statement _errors
 -- hint: write SELECT … before TO
 -- take: write SELECT … before TO
 -- as: SELECT x FROM t
 -- then: prog
 «» TO RUN prog.py INTO r;
 
--- site: sqlflow_edl.session.running _program
+-- site: sqlflow_edl.extensions.runnables.statement _program
 -- hint: --on kubernetes; or {}
 -- take: and name it: TO RUN (program.py)
 -- then: program.py

@@ -1,14 +1,14 @@
--- site: sqlflow_edl.syntax.bigquery 
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model 
 -- hint: leave it out: a category has a weight for each value
 -- take: leave it out: a category
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, category_encoding_method = 'DUMMY_ENCODING'») AS SELECT x, k, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery 
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model 
 -- hint: leave it out: each round adds one tree
 -- take: leave it out: each round
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'BOOSTED_TREE_REGRESSOR', max_iterations = 2, input_label_cols = ['y']«, num_parallel_tree = 4») AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery 
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model 
 -- hint: leave it out: a training by steps has no errors of its weights
 -- take: leave it out: a training by steps
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, calculate_p_values = TRUE») AS SELECT x, y FROM t;
@@ -76,22 +76,22 @@ SELECT x, k, y FROM t TO TRAIN DNNRegressor COLUMN VOCABULARIZE(k, delimiter=«�
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO old_model;
 «DELETE MODEL» old_model;
 
--- site: sqlflow_edl.syntax.bigquery created_model
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model read_create_model
 -- hint: write CREATE OR REPLACE MODEL
 -- take: write (CREATE OR REPLACE MODEL)
 «CREATE MODEL IF NOT EXISTS» bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery _query
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model _query
 -- hint: write AS SELECT … behind it
 -- take: write (AS SELECT)
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) «SELECT» x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery _labels
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model _labels
 -- hint: write input_label_cols = ['my_column']
 -- take: write (input_label_cols = \['my_column'\])
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', «input_label_cols = 3») AS SELECT x, y AS my_column FROM t;
 
--- site: sqlflow_edl.syntax.bigquery_transform column_text
+-- site: sqlflow_edl.extensions.bigquery_ml.transform column_text
 -- hint: write TRANSFORM(*)
 -- take: write (TRANSFORM\(\*\))
 CREATE OR REPLACE MODEL bq «TRANSFORM()» OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, y FROM t;
@@ -130,22 +130,22 @@ SELECT * FROM «ML.FEATURE_IMPORTANCE(MODEL of_numbers, (SELECT x FROM t))»;
 -- first: SELECT x, is_new FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL is_new INTO of_flags;
 SELECT * FROM PREDICT(of_flags, (SELECT x FROM t), «0.3»);
 
--- site: sqlflow_edl.syntax.bigquery_transform _part
+-- site: sqlflow_edl.extensions.bigquery_ml.transform _part
 -- hint: {} are possible, such as EXTRACT(MONTH FROM x)
 -- take: such as (EXTRACT\(MONTH FROM) x\)
 CREATE OR REPLACE MODEL bq TRANSFORM(«EXTRACT(EPOCH FROM» day) AS d, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT day, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery 
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model 
 -- hint: leave it out: distances are Euclidean
 -- take: leave it out
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3«, distance_type = 'COSINE'») AS SELECT x, w FROM t;
 
--- site: sqlflow_edl.syntax.bigquery _objectives
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model _objectives
 -- hint: write hparam_tuning_objectives = ['roc_auc']
 -- take: write (hparam_tuning_objectives = \['roc_auc'\])
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'BOOSTED_TREE_CLASSIFIER', input_label_cols = ['is_new'], num_trials = 2, max_iterations = 2, max_tree_depth = HPARAM_RANGE(2, 3), «hparam_tuning_objectives = 3») AS SELECT x, is_new FROM t;
 
--- site: sqlflow_edl.syntax.bigquery _weights_of_classes
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model _weights_of_classes
 -- hint: write class_weights = [STRUCT('a', 0.2), STRUCT('b', 0.8)]
 -- take: write (class_weights = \[STRUCT\('a', 0.2\), STRUCT\('b', 0.8\)\])
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LOGISTIC_REG', input_label_cols = ['c'], «class_weights = 3») AS SELECT x, CASE WHEN is_new THEN 'a' ELSE 'b' END AS c FROM t;
@@ -156,7 +156,7 @@ CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LOGISTIC_REG', input_label_cols
 -- first: SELECT x, is_new FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL is_new INTO of_flags;
 SELECT * FROM ML.PREDICT(MODEL of_flags, (SELECT x FROM t), «STRUCT(0.3)»);
 
--- site: sqlflow_edl.syntax.bigquery_transform _part
+-- site: sqlflow_edl.extensions.bigquery_ml.transform _part
 -- hint: {} are possible, such as EXTRACT(MONTH FROM x)
 -- take: MONTH, (DAY), DAYOFWEEK
 CREATE OR REPLACE MODEL bq TRANSFORM(EXTRACT(«EPOCH» FROM day) AS d, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT day, y FROM t;
@@ -187,136 +187,136 @@ SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN BUCKETIZE(x, 3«» LABEL y INTO 
 -- take: only PREDICT takes APPEND
 SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y INTO m« APPEND»;
 
--- site: sqlflow_edl.syntax.bigquery 
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model 
 -- hint: clusters of codes are those of SELECT … TO TRAIN DeepEmbeddedClustering INTO my_model
 -- take: TO TRAIN (DeepEmbeddedClustering) INTO
 -- as: SELECT x, w FROM t TO TRAIN \1 INTO bq
 «CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'AUTOENCODER') AS SELECT x, w FROM t»;
 
--- site: sqlflow_edl.syntax.bigquery 
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model 
 -- hint: leave it out: a model has an intercept
 -- take: leave it out: a model has an intercept
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, fit_intercept = FALSE») AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery 
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model 
 -- hint: leave it out: the start is that of k-means++
 -- take: leave it out: the start
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3«, kmeans_init_method = 'CUSTOM'») AS SELECT x, w FROM t;
 
--- site: sqlflow_edl.syntax.bigquery 
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model 
 -- hint: leave it out: trees are boosted by their gradients
 -- take: leave it out: trees are
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'BOOSTED_TREE_REGRESSOR', max_iterations = 2, input_label_cols = ['y']«, booster_type = 'DART'») AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery 
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model 
 -- hint: leave it out: values are learned as they are
 -- take: leave it out: values
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'ARIMA_PLUS', time_series_timestamp_col = 'day', time_series_data_col = 'sold', time_series_id_col = 'store', horizon = 3«, clean_spikes_and_dips = TRUE») AS SELECT day, sold, store FROM days;
 
--- site: sqlflow_edl.syntax.bigquery 
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model 
 -- hint: leave it out: values are learned as they are
 -- take: leave it out: values
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'ARIMA_PLUS', time_series_timestamp_col = 'day', time_series_data_col = 'sold', time_series_id_col = 'store', horizon = 3«, adjust_step_changes = TRUE») AS SELECT day, sold, store FROM days;
 
--- site: sqlflow_edl.syntax.bigquery 
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model 
 -- hint: write CREATE MODEL … TRANSFORM(…) OPTIONS(…) AS SELECT …
 -- take: write CREATE MODEL … (TRANSFORM)\(…\) (OPTIONS)\(…\) AS SELECT …
 -- as: TRANSFORM(x, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'])
 CREATE OR REPLACE MODEL bq «TRANSFORM(x, y)» AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery 
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model 
 -- hint: write SELECT … TO TRAIN KMeans … COLUMN NUMERIC(x)
 -- take: TO TRAIN (KMeans) … (COLUMN NUMERIC\(x\))
 -- as: SELECT x, w FROM t TO TRAIN \1 WITH model.n_clusters = 3 \2 INTO bq
 «CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3, standardize_features = FALSE) AS SELECT x, w FROM t»;
 
--- site: sqlflow_edl.syntax.bigquery _check_transform
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model _check_transform
 -- hint: compute columns in the SELECT
 -- take: compute columns in the SELECT
 -- as:  
 -- as: x / 2 AS half
 CREATE OR REPLACE MODEL bq «TRANSFORM(x / 2 AS half)» OPTIONS(model_type = 'AUTOML_REGRESSOR', input_label_cols = ['y']) AS SELECT «x», y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery _check_transform
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model _check_transform
 -- hint: compute columns in the SELECT
 -- take: compute columns in the SELECT
 -- as:  
 -- as: x / 2 AS half
 CREATE OR REPLACE MODEL bq «TRANSFORM(x / 2 AS half)» OPTIONS(model_type = 'BOOSTED_TREE_REGRESSOR', input_label_cols = ['y'], max_tree_depth = HPARAM_RANGE(2, 3), num_trials = 2) AS SELECT «x», y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery _clauses
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model _clauses
 -- hint: OPTIONS have the label, and the name of the model stands before them
 -- take: OPTIONS have the label
 -- as: , input_label_cols = ['y']
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG'« LABEL y») AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery _find_closing
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model _find_closing
 -- hint: write )
 -- take: write (\))
 -- as: \1 
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«»AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery _map_option
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model _map_option
 -- hint: leave it out; networks have dropout; TRAIN has optimizer = adamw, optimizer.weight_decay = 0.1
 -- take: TRAIN has (.+)
 -- as: SELECT x, y FROM t TO TRAIN LinearRegressor WITH \1 LABEL y INTO bq
 «CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'], l2_reg = 0.1) AS SELECT x, y FROM t»;
 
--- site: sqlflow_edl.syntax.bigquery _split
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model _split
 -- hint: AUTO_SPLIT, RANDOM, SEQ, CUSTOM and NO_SPLIT are possible; TRAIN has VALIDATE ON (query)
 -- take: AUTO_SPLIT, (RANDOM), SEQ
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'], data_split_method = '«HALVES»') AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery _split
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model _split
 -- hint: AUTO_SPLIT, RANDOM, SEQ, CUSTOM and NO_SPLIT are possible; TRAIN has VALIDATE ON (query)
 -- take: and (NO_SPLIT) are
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'], data_split_method = '«HALVES»') AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery _map_option
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model _map_option
 -- hint: sqlflow help bigquery-ml lists the options; TRAIN has attributes of its own
 -- take: sqlflow help bigquery-ml lists
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, zzqx = 1») AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery_transform 
+-- site: sqlflow_edl.extensions.bigquery_ml.transform 
 -- hint: compute it in the SELECT; sqlflow help bigquery-ml lists what TRANSFORM takes
 -- take: compute it in the SELECT; sqlflow
 -- as: x
 -- as: upper(k) AS k
 CREATE OR REPLACE MODEL bq TRANSFORM(k, «UPPER(k)», y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, «k», y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery_transform _calls
+-- site: sqlflow_edl.extensions.bigquery_ml.transform _calls
 -- hint: write OVER ()
 -- take: write (OVER \(\))
 CREATE OR REPLACE MODEL bq TRANSFORM(ML.STANDARD_SCALER(x) «OVER (PARTITION BY k)» AS s, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, k, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery_transform _encoder
+-- site: sqlflow_edl.extensions.bigquery_ml.transform _encoder
 -- hint: write {}
 -- take: write (ML\.STANDARD_SCALER\(x\) OVER \(\))
 CREATE OR REPLACE MODEL bq TRANSFORM(«ML.STANDARD_SCALER(x, 2) OVER ()» AS s, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery_transform _encoder
+-- site: sqlflow_edl.extensions.bigquery_ml.transform _encoder
 -- hint: write {}
 -- take: write (ML\.FEATURE_CROSS\(STRUCT\(a, b\)\))
 CREATE OR REPLACE MODEL bq TRANSFORM(«ML.FEATURE_CROSS(STRUCT(a, b, c))» AS s, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT k AS a, n AS b, flag AS c, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery_transform _encoder
+-- site: sqlflow_edl.extensions.bigquery_ml.transform _encoder
 -- hint: write {}
 -- take: write (ML\.IMPUTER\(x, 'median'\) OVER \(\))
 CREATE OR REPLACE MODEL bq TRANSFORM(«ML.IMPUTER(x, 'worst') OVER ()» AS s, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery_transform _encoder
+-- site: sqlflow_edl.extensions.bigquery_ml.transform _encoder
 -- hint: write {}
 -- take: write (ML\.QUANTILE_BUCKETIZE\(x, 5\) OVER \(\))
 CREATE OR REPLACE MODEL bq TRANSFORM(«ML.QUANTILE_BUCKETIZE(x) OVER ()» AS s, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery_transform _item
+-- site: sqlflow_edl.extensions.bigquery_ml.transform _item
 -- hint: leave the columns out in the SELECT
 -- take: leave the columns out in the SELECT
 -- as: *
 -- as: x
 CREATE OR REPLACE MODEL bq TRANSFORM(«* EXCEPT (w)») OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT «x, w», y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery_transform _item
+-- site: sqlflow_edl.extensions.bigquery_ml.transform _item
 -- hint: compute it in the SELECT
 -- take: compute it in the SELECT
 -- as: y
@@ -407,7 +407,7 @@ SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y INTO «m@2»;
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 DESCRIBE MODEL «of_numbers@1.5»;
 
--- site: sqlflow_edl.syntax.bigquery 
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model 
 -- hint: write SELECT … TO EXPLAIN my_model
 -- take: write SELECT … (TO EXPLAIN) my_model
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;

@@ -17,7 +17,7 @@ from edl.jobs.job_folder import JobFolder
 from edl.jobs.slots import SlotRequest
 from edl.jobs.snapshot import read_snapshot
 from edl.spec import Cluster, Rows, to_json
-from sqlflow_edl.backends import master_call, scale
+from sqlflow_edl.backends import master_call, steering
 from sqlflow_edl.backends.base import Numbers
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
@@ -134,11 +134,10 @@ def test_a_master_that_does_not_answer_is_an_error(
 
 
 def test_a_step_of_sync_still_takes_as_many_gradients() -> None:
-    job = supervised()
     spec = programs.job_spec("torch", (), programs.RegressionLabel("y"), Rows(True, 100, 100))
     spec = msgspec.structs.replace(spec, cluster=Cluster(2, 1, "sync", grads_to_wait=2))
-    assert scale._notes(job, spec, Numbers(1, 1), Numbers(2)) == []
-    [note] = scale._notes(job, spec, Numbers(2, 1), Numbers(3, 2))
+    assert steering._limits_of_strategy(spec, Numbers(1, 1), Numbers(2)) == []
+    [note] = steering._limits_of_strategy(spec, Numbers(2, 1), Numbers(3, 2))
     assert "mean of 2 gradients (train.grads_to_wait)" in note
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from sqlflow_edl.analysis.checks.drift import ColumnDrift
 from sqlflow_edl.display import views
-from sqlflow_edl.notebook.result_set import ResultSet
 from sqlflow_edl.reports import drift
 from sqlflow_edl.reports.result import Result, View
 from sqlflow_edl.syntax import parse
@@ -186,7 +185,8 @@ def test_drift_is_a_line_for_each_column() -> None:
         ["age", "stable", "0.012", "2.0", "%"],
     ]
     assert footer == "2 columns; not shown: outside, range (--format csv has all)"
-    html = ResultSet(Result(STATEMENT, view="drift"), drift.rows(found).read_all())._repr_html_()
+    result_set = pytest.importorskip("sqlflow_edl.extensions.notebook.result_set")
+    html = result_set.ResultSet(Result(STATEMENT, view="drift"), drift.rows(found).read_all())._repr_html_()
     assert "18 to 60, now 17 to 61.5" in html
     assert "2 columns" in html
 

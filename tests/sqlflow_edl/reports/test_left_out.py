@@ -14,8 +14,6 @@ from edl.spec import Member, Query, Standardize
 from edl.spec.job import Field
 from sqlflow_edl.reports.description import describe
 from sqlflow_edl.session.session import Session
-from sqlflow_edl.web.model_reader import ModelDetails
-from sqlflow_edl.web.model_view import render_report
 from tests.edl.models.conftest import SPEC, write
 
 REASON = "most of its texts occur once"
@@ -57,7 +55,9 @@ def test_a_description_says_how_many_members_leave_a_column_out(
 def test_a_page_shows_the_features_of_a_column_that_some_members_leave_out(
     ensemble: Archive, version: ModelVersion
 ) -> None:
-    page = render_report(ModelDetails(version, ensemble, {}, (), (version,)))
+    reader = pytest.importorskip("sqlflow_edl.extensions.web.model_reader")
+    view = pytest.importorskip("sqlflow_edl.extensions.web.model_view")
+    page = view.render_report(reader.ModelDetails(version, ensemble, {}, (), (version,)))
     assert f"<strong>left out:</strong> by 2 of 3 members: {REASON}" in page
     assert page.count('<li class="unused">') == 1  # flat
     assert page.count("<strong>left out:</strong>") == 2

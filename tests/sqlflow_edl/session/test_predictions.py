@@ -11,7 +11,7 @@ from edl.errors import SemanticError, SourceError, Span, SQLFlowError
 from edl.sources.maxcompute.source import MaxComputeSource
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill
-from tests.sqlflow_edl.serving.rows_of_sales import TRAIN, new_sales, sales
+from tests.sales import TRAIN, new_sales, sales
 
 ROWS = "SELECT id, amount, city, day, is_new FROM fresh"
 

@@ -119,6 +119,10 @@ class MySQLConnection(_PyMySQL):
         return tls.if_offered() if sslp == {} else super()._create_ssl_ctx(sslp)
 
     @property
+    def is_open(self) -> bool:
+        return bool(self.open)
+
+    @property
     def in_transaction(self) -> bool:
         return bool(self.server_status & 1)
 

@@ -1,35 +1,26 @@
-"""Rows pinned in MySQL, see `edl.sources.pinned_tables`.
-
-Pinning takes three steps. `CREATE TABLE … AS` takes a snapshot of the query in the server, in the order in which its
-rows come. If rows are to be shuffled, the client reads them once, computes the order that every source gives them
-(`edl.sources.row_order`) and sends back each row's place, 16 bytes; then the server writes the rows in that order.
-"""
+"""Rows pinned in MySQL, see `edl.sources.pinned_tables` and `server_pinning`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from msgspec import UNSET
 
-from edl.data.arrow_types import fields, schema_of
-from edl.data.names import free_name, join_quoted, quote_part
+from edl.data.arrow_types import schema_of
+from edl.data.names import quote_part
 from edl.data.server_url import ServerURL, parse_server
 from edl.data.source import Pinned, PinnedTable, PinningRates
-from edl.errors import SourceError, UnfitValueError
+from edl.errors import SourceError
 from edl.sources import pinned_tables
-from edl.sources.mysql import drivers, queries, types
+from edl.sources.mysql import drivers, types
 from edl.sources.mysql.connection import ERRORS, is_lost, literal
 from edl.sources.mysql.errors import translate_error
 from edl.sources.mysql.types import MySQLColumn
-from edl.sources.pinned_tables import PLACE, PREFIX, TableReader, number_places
-from edl.sources.row_order.keyed_rows import shuffled_keys
-from edl.sources.row_order.units import ValidationRows
-from edl.spec import Split
+from edl.sources.pinned_tables import PLACE, TableReader
+from edl.sources.server_pinning import Pinning, RowTables, Unfit
 
 if TYPE_CHECKING:
     from edl.sources.mysql.source import MySQLSource
@@ -79,59 +70,20 @@ def open_rows(pinned: Pinned, table: PinnedTable) -> MySQLRowReader:
     return reader
 
 
-@dataclass(frozen=True, slots=True)
-class MySQLPinning:
+class MySQLPinning(Pinning["MySQLSource"]):
     """Construction of one pinned table."""
 
-    source: MySQLSource
-    url: ServerURL
-    columns: list[MySQLColumn]
-    schema: pa.Schema
-    folder: Path
+    quote = "`"
 
-    def pin(self, text: str, query: str, *, seed: int, shuffle: bool, split: Split | None = None) -> Pinned:
-        """Pin the rows of `text`, the query without its terminator.
+    def __init__(
+        self, source: MySQLSource, url: ServerURL, columns: Sequence[MySQLColumn], folder: Path
+    ) -> None:
+        super().__init__(source, source.database, types.schema(columns), folder)
+        self._url = url
+        self._columns = columns
 
-        Raises DeniedError if tables cannot be created; then nothing was.
-        """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        key = free_name("sqlflow_edl_place", self.schema.names)
-        names = [pinned_tables.new_name() for _ in range(2)]
-        tables = [join_quoted((self.source.database, name), "`") for name in names]
-        snapshot = PinnedTable(tables[0], key)
-        shuffle = shuffle or split is not None
-        held, unfit = ValidationRows(0) if split else None, dict[str, UnfitValueError]()
-        try:
-            rows = self._snapshot(snapshot, text)
-            if shuffle and rows > 1:
-                ordered = PinnedTable(tables[1], key)
-                held = self._order(snapshot, ordered, rows, seed, split, unfit)
-                self.source.execute(f"DROP TABLE {snapshot.name}")
-                snapshot = ordered
-            digest = self._digest(snapshot)
-        except BaseException:
-            with suppress(SourceError):
-                for table in (*tables, f"{tables[1][:-1]}p`"):
-                    self.source.execute(f"DROP TABLE IF EXISTS {table}")
-            raise
-        return Pinned(
-            source=self.source.url,
-            select=query,
-            file="",
-            rows=rows,
-            schema=fields(self.schema),
-            digest=digest,
-            seed=seed,
-            shuffled=shuffle,
-            table=snapshot,
-            validation=None if held is None else held.rows,
-            blocks=UNSET if held is None else held.blocks,
-            unfit={name: (error.message, error.hint or "") for name, error in unfit.items()} or UNSET,
-        )
-
-    def _snapshot(self, table: PinnedTable, text: str) -> int:
-        """Store the query's rows in their order, numbered from 1. Return their number."""
-        self.source.create(self._create(table, "AUTO_INCREMENT") + f" AS\n{text}")
+    def _snapshot(self, table: PinnedTable, query: str) -> int:
+        self.source.create(self._create(table, "AUTO_INCREMENT") + f" AS\n{query}")
         counts = self.source.read_few_rows(
             f"SELECT COUNT(*), MIN({_key(table)}), MAX({_key(table)}) FROM {table.name}"
         )
@@ -140,52 +92,34 @@ class MySQLPinning:
             raise SourceError(f"the server numbered {rows:,} rows from {first:,} to {last:,}")
         return rows
 
-    def _order(
-        self,
-        snapshot: PinnedTable,
-        ordered: PinnedTable,
-        rows: int,
-        seed: int,
-        split: Split | None,
-        unfit: dict[str, UnfitValueError],
-    ) -> ValidationRows | None:
-        """Copy the rows of the snapshot in the order determined by them, the seed and the split.
-
-        Return the validation rows, None without a split. Values that Arrow does not have count as NULL;
-        their columns are added to `unfit`.
-        """
-        places = f"{ordered.name[:-1]}p`"
+    def _read(self, snapshot: PinnedTable, rows: int, unfit: Unfit) -> Iterator[pa.RecordBatch]:
         number = MySQLColumn(snapshot.key, pa.int64())
-        columns = [replace(column, unfit=unfit) for column in self.columns]
-        reader = MySQLRowReader(self.url, snapshot, [*columns, number], rows)
-        batches = pa.RecordBatchReader.from_batches(reader.schema, reader.read(0, rows))
+        columns = [replace(column, unfit=unfit) for column in self._columns]
+        return MySQLRowReader(self._url, snapshot, [*columns, number], rows).read(0, rows)
+
+    def _make_places(self, table: PinnedTable) -> None:
         self.source.execute(
-            f"CREATE TABLE {places} ({_key(snapshot)} BIGINT NOT NULL PRIMARY KEY, {PLACE} BIGINT NOT NULL)"
+            f"CREATE TABLE {table.name} ({_key(table)} BIGINT NOT NULL PRIMARY KEY, {PLACE} BIGINT NOT NULL)"
             f" ENGINE = InnoDB COMMENT = {self._comment()}"
         )
-        with (
-            shuffled_keys(batches, seed, self.folder, snapshot.key, split) as keys,
-            self.source.transaction(),
-        ):
-            self.source.append(places, [snapshot.key, PLACE], number_places(keys.reader, rows))
+
+    def _write_in_order(self, tables: RowTables) -> None:
+        """Write by a sort of the rows: both tables are read once, in the order of their keys.
+
+        Looking each row up in the order of places would read most pages of a large table many times.
+        """
+        key = _key(tables.ordered)
         names = ", ".join(f"s.{quote_part(name, '`')}" for name in self.schema.names)
-        # Both tables are read once, in the order of their keys, and the rows sorted: looking each row up in the order
-        # of places would read most pages of a large table many times.
         self.source.create(
-            self._create(ordered)
-            + f" AS SELECT STRAIGHT_JOIN p.{PLACE} AS {_key(ordered)}, {names} FROM {snapshot.name} s"
-            f" JOIN {places} p ON p.{_key(snapshot)} = s.{_key(snapshot)} ORDER BY p.{PLACE}",
+            self._create(tables.ordered)
+            + f" AS SELECT STRAIGHT_JOIN p.{PLACE} AS {key}, {names} FROM {tables.snapshot.name} s"
+            f" JOIN {tables.places.name} p ON p.{key} = s.{key} ORDER BY p.{PLACE}",
             _BY_KEY,
         )
-        self.source.execute(f"DROP TABLE {places}")
-        return keys.validation
 
-    def _digest(self, table: PinnedTable) -> str:
-        """Return the digest of the types and of all rows with their places."""
-        import hashlib
-
+    def _sums(self, table: PinnedTable) -> Sequence[object]:
         names = [
-            f"IFNULL(HEX(CAST({types.exact_expression(column)} AS BINARY)), '-')" for column in self.columns
+            f"IFNULL(HEX(CAST({types.exact_expression(column)} AS BINARY)), '-')" for column in self._columns
         ]
         row = f"MD5(CONCAT_WS(',', {', '.join([_key(table), *names])}))"
         rows = (
@@ -193,9 +127,7 @@ class MySQLPinning:
         )
         halves = (f"BIT_XOR(CAST(CONV({side}(r, 16), 16, 10) AS UNSIGNED))" for side in ("LEFT", "RIGHT"))
         with self.source.in_utc(self.source.live()):
-            sums = self.source.read_few_rows(f"SELECT {', '.join(halves)} FROM ({rows}) AS q")
-        facts = (str(self.schema), *map(str, sums[0]))
-        return hashlib.blake2b("\n".join(facts).encode(), digest_size=32).hexdigest()
+            return self.source.read_few_rows(f"SELECT {', '.join(halves)} FROM ({rows}) AS q")[0]
 
     def _create(self, table: PinnedTable, options: str = "") -> str:
         key = f"{_key(table)} BIGINT NOT NULL {options} PRIMARY KEY"
@@ -203,10 +135,10 @@ class MySQLPinning:
         return f"CREATE TABLE {table.name} ({key}) {options}"
 
     def _comment(self) -> str:
-        return literal(pinned_tables.comment(self.folder), self.source.live())
+        return literal(super()._comment(), self.source.live())
 
 
-def may_make_tables(source: MySQLSource) -> bool:
+def can_make_tables(source: MySQLSource) -> bool:
     """Return True if the user can create tables, tested by creating and dropping one."""
     name = source.home + quote_part(pinned_tables.new_name(), "`")
     try:
@@ -215,13 +147,6 @@ def may_make_tables(source: MySQLSource) -> bool:
     except SourceError:
         return False
     return True
-
-
-def drop_abandoned(source: MySQLSource) -> int:
-    """Drop the tables without a folder, and old tables of unknown owners. Return their number."""
-    rows = source.look_up(queries.tables_of_ours, source.database, PREFIX)
-    named = [(f"{source.home}{quote_part(name, '`')}", comment) for name, comment in rows]
-    return pinned_tables.drop_abandoned(source, named)
 
 
 def _key(table: PinnedTable) -> str:

@@ -16,18 +16,18 @@ A target is a name of one or two parts: table, or database.table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from edl.data.names import PROBE, free_name, quote_part, split_name
+from edl.data.names import PROBE, quote_part, split_name
 from edl.data.source import ConflictError
 from edl.errors import SourceError
 from edl.sources.mysql import queries, upload
 from edl.sources.mysql.connection import literal
-from edl.sources.numbered import NumberedStaging
+from edl.sources.numbered import NumberColumnStaging
 from edl.sources.staging import MARK, STAGE, Abandoned, ExistingTable, TablePlace
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _ENGINE = "InnoDB"
 _LOCK_SECS = 20  # for another commit of the same rows to end, twice
 
 
-class MySQLResults(NumberedStaging):
+class MySQLResults(NumberColumnStaging):
     """Results of one connection."""
 
     quote = "`"
@@ -95,7 +95,7 @@ class MySQLResults(NumberedStaging):
         database = place.parts[0]
         if database != self._source.database:
             self._source.execute(f"CREATE DATABASE IF NOT EXISTS {quote_part(database, '`')}")
-        key = f"{_key(schema.names)} BIGINT NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY"
+        key = f"{self._number(schema.names)} BIGINT NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY"
         columns = [f"{quote_part(field.name, '`')} {upload.declare_type(field)}" for field in schema]
         mark = literal(f"{_JOB}{job}", self._source.live())
         self._source.execute(
@@ -175,12 +175,6 @@ class MySQLResults(NumberedStaging):
     def _required_columns(self, place: TablePlace) -> list[str]:
         return self._source.look_up(queries.needed_columns, *place.parts)
 
-    def _number(self, names: Iterable[str]) -> str:
-        return _key(names)
-
-    def _append(self, stage: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-        self._source.append(stage, [_key(schema.names, quote=False), *schema.names], batches)
-
     def _long_texts(self, place: TablePlace, job: str) -> list[str]:
         """Return the LONGTEXT columns of the staged rows."""
         return self._source.look_up(queries.long_texts, place.parts[0], place.stage_name(job))
@@ -190,9 +184,3 @@ class MySQLResults(NumberedStaging):
         if types:
             changes = ", ".join(f"MODIFY {quote_part(name, '`')} {kind}" for name, kind in types.items())
             self._source.alter(f"ALTER TABLE {place.stage_table(job)} {changes}")
-
-
-def _key(names: Iterable[str], *, quote: bool = True) -> str:
-    """Return the name of the column of row numbers."""
-    name = free_name("sqlflow_edl_row", names)
-    return quote_part(name, "`") if quote else name

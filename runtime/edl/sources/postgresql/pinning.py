@@ -1,42 +1,34 @@
 """Rows pinned in PostgreSQL: an unlogged table with a dense key, read by ADBC.
 
-Pinning takes three steps. `CREATE TABLE … AS` takes a snapshot of the query in the server. If rows are to be shuffled,
-the client reads them once, computes the order that every source gives them (`edl.sources.row_order`) and sends back
-each row's place, 16 bytes; then the server writes the rows in that order. Types that ADBC has no Arrow type for are
-stored as others with the same values.
+Types that ADBC has no Arrow type for are stored as others with the same values.
 
 An unlogged table costs half of the writing, and is empty after a crash of the server: its readers say so.
 """
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import weakref
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from adbc_driver_manager import Error as ADBCError
-from msgspec import UNSET
 
-from edl.data.arrow_types import fields, rechunk_rows, schema_of
-from edl.data.names import free_name, join_quoted, quote_part
+from edl.data.arrow_types import rechunk_rows, schema_of
+from edl.data.names import join_quoted, quote_part
 from edl.data.server_url import ServerURL, parse_server
 from edl.data.source import Pinned, PinnedTable, PinningRates
 from edl.errors import SourceError
 from edl.sources import pinned_tables
-from edl.sources.pinned_tables import PLACE, LostTableError, TableReader, number_places
+from edl.sources.pinned_tables import PLACE, LostTableError, TableReader
 from edl.sources.postgresql import types
 from edl.sources.postgresql.connection import USUAL_FORMS, PostgreSQLConnection, arguments, state
 from edl.sources.postgresql.results import text
 from edl.sources.postgresql.types import PostgreSQLColumn
-from edl.sources.row_order.keyed_rows import shuffled_keys
-from edl.sources.row_order.units import ValidationRows
-from edl.spec import Split
+from edl.sources.server_pinning import Pinning, RowTables, Unfit
 
 if TYPE_CHECKING:
     from edl.sources.postgresql.source import PostgreSQLSource
@@ -165,133 +157,23 @@ def open_rows(pinned: Pinned, table: PinnedTable) -> PostgreSQLRowReader:
     return reader
 
 
-@dataclass(frozen=True, slots=True)
-class PostgreSQLPinning:
+class PostgreSQLPinning(Pinning["PostgreSQLSource"]):
     """Construction of one pinned table."""
 
-    source: PostgreSQLSource
-    url: ServerURL
-    columns: list[PostgreSQLColumn]
-    schema: pa.Schema
-    folder: Path
-
-    def pin(self, query: str, *, seed: int, shuffle: bool, split: Split | None = None) -> Pinned:
-        """Pin the rows of the query. Raises DeniedError if tables cannot be created; then nothing was."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        key = free_name("sqlflow_edl_place", self.schema.names)
-        names = [pinned_tables.new_name() for _ in range(3)]
-        tables = [PinnedTable(join_quoted((self.source.schema_name, name)), key) for name in names]
-        shuffle = shuffle or split is not None
-        try:
-            rows = self._snapshot(tables[0], query)
-            unfit = self._unfit(tables[0])
-            final, held = tables[0], ValidationRows(0) if split else None
-            if shuffle and rows > 1:
-                held = self._order(tables, rows, seed, split, unfit)
-                final = tables[1]
-            self._index(final)
-            digest = self._digest(final)
-        except BaseException:
-            with suppress(SourceError):
-                self.source.execute(f"DROP TABLE IF EXISTS {', '.join(table.name for table in tables)}")
-            raise
-        return Pinned(
-            source=self.source.url,
-            select=query,
-            file="",
-            rows=rows,
-            schema=fields(self.schema),
-            digest=digest,
-            seed=seed,
-            shuffled=shuffle,
-            table=final,
-            validation=None if held is None else held.rows,
-            blocks=UNSET if held is None else held.blocks,
-            unfit={name: (error.message, error.hint or "") for name, error in unfit.items()} or UNSET,
-        )
+    def __init__(
+        self, source: PostgreSQLSource, url: ServerURL, columns: Sequence[PostgreSQLColumn], folder: Path
+    ) -> None:
+        super().__init__(source, source.schema_name, types.schema(columns), folder)
+        self._url = url
+        self._columns = columns
 
     def _snapshot(self, table: PinnedTable, query: str) -> int:
-        """Store the query's rows in their order, numbered from 1. Return their number."""
         values = [f"row_number() OVER () AS {quote_part(table.key)}"]
-        values += [types.stored_expression(column, "q") for column in self.columns]
+        values += [types.stored_expression(column, "q") for column in self._columns]
         return self._create(table, f" AS SELECT {', '.join(values)} FROM (\n{query}\n) AS q")
 
-    def _order(
-        self,
-        tables: Sequence[PinnedTable],
-        rows: int,
-        seed: int,
-        split: Split | None,
-        unfit: Collection[str],
-    ) -> ValidationRows | None:
-        """Move the rows of the first table to the second, in the order determined by them, the seed and the split.
-
-        The third holds their places meanwhile. Return the validation rows, None without a split. Columns with
-        values that Arrow does not have count as NULL.
-        """
-        snapshot, ordered, places = tables
-        key = quote_part(snapshot.key)
-        self._create(places, f" ({key} bigint, {PLACE} bigint)")
-        with (
-            shuffled_keys(
-                self._read_snapshot(snapshot, unfit), seed, self.folder, snapshot.key, split
-            ) as keys,
-            self.source.transaction(),
-        ):
-            self.source.append(places.name, [snapshot.key, PLACE], number_places(keys.reader, rows))
-        names = ", ".join(f"s.{quote_part(name)}" for name in self.schema.names)
-        self.source.execute(f"ANALYZE {places.name} ({key})")
-        self._create(
-            ordered,
-            f" AS SELECT p.{PLACE} AS {key}, {names} FROM {places.name} p"
-            f" JOIN {snapshot.name} s ON s.{key} = p.{key} ORDER BY p.{PLACE}",
-        )
-        self.source.execute(f"DROP TABLE {places.name}, {snapshot.name}")
-        return keys.validation
-
-    def _read_snapshot(self, table: PinnedTable, unfit: Collection[str]) -> pa.RecordBatchReader:
-        """Read all rows as they were written, with their keys last. `unfit`: columns that are read as NULL.
-
-        The table has no index yet: of two that are read once each, the first one is not worth one.
-        """
-        schema = self.schema.append(pa.field(table.key, pa.int64()))
-        nothing = {
-            field.name: types.null_expression(field.name, field.type)
-            for field in schema
-            if field.name in unfit
-        }
-        values = ", ".join(nothing.get(name, quote_part(name)) for name in schema.names)
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            connection = connect(self.url)
-            try:
-                for setting in _AS_WRITTEN:
-                    connection.run(setting)
-                reader = connection.fetch(f"SELECT {values} FROM {table.name}")
-                with _errors():
-                    yield from rechunk_rows((_convert_batch(batch, schema) for batch in reader), schema)
-            finally:
-                connection.end()
-
-        return pa.RecordBatchReader.from_batches(schema, batches())
-
-    def _create(self, table: PinnedTable, definition: str) -> int:
-        """Create an unlogged table of ours. Return the number of its rows."""
-        comment = text(pinned_tables.comment(self.folder))
-        with self.source.transaction():
-            rows = self.source.create(f"CREATE UNLOGGED TABLE {table.name}{definition}")
-            self.source.execute(f"COMMENT ON TABLE {table.name} IS {comment}")
-        return rows
-
-    def _index(self, table: PinnedTable) -> None:
-        """Let ranges of the rows be read."""
-        key = quote_part(table.key)
-        self.source.execute(f"ALTER TABLE {table.name} ADD PRIMARY KEY ({key})")
-        self.source.execute(f"ANALYZE {table.name} ({key})")
-
-    def _unfit(self, table: PinnedTable) -> dict[str, SourceError]:
-        """Return the columns with a value that is none of the column's Arrow type, and the error of reading it."""
-        problems = [(column, types.problem(column, "q")) for column in self.columns]
+    def _find_unfit(self, snapshot: PinnedTable) -> Unfit:
+        problems = [(column, types.problem(column, "q")) for column in self._columns]
         conditions = [(column, condition) for column, condition in problems if condition]
         if not conditions:
             return {}
@@ -299,26 +181,73 @@ class PostgreSQLPinning:
             f"min(q.{quote_part(column.name)}::text) FILTER (WHERE {condition})"
             for column, condition in conditions
         )
-        [values] = self.source.look_up(_fetch_few_rows, f"SELECT {examples} FROM {table.name} AS q")
+        [values] = self.source.read_few_rows(f"SELECT {examples} FROM {snapshot.name} AS q")
         return {
             column.name: types.unfit_error(column, value)
             for (column, _), value in zip(conditions, values, strict=True)
             if value is not None
         }
 
-    def _digest(self, table: PinnedTable) -> str:
-        """Return the digest of the types and of all rows with their places."""
+    def _read(self, snapshot: PinnedTable, rows: int, unfit: Unfit) -> Iterator[pa.RecordBatch]:
+        """Read the rows as they were written.
+
+        The table has no index yet: of two that are read once each, the first one is not worth one.
+        """
+        schema = self.schema.append(pa.field(snapshot.key, pa.int64()))
+        nothing = {
+            field.name: types.null_expression(field.name, field.type)
+            for field in schema
+            if field.name in unfit
+        }
+        values = ", ".join(nothing.get(name, quote_part(name)) for name in schema.names)
+        connection = connect(self._url)
+        try:
+            for setting in _AS_WRITTEN:
+                connection.run(setting)
+            reader = connection.fetch(f"SELECT {values} FROM {snapshot.name}")
+            with _errors():
+                yield from rechunk_rows((_convert_batch(batch, schema) for batch in reader), schema)
+        finally:
+            connection.end()
+
+    def _make_places(self, table: PinnedTable) -> None:
+        self._create(table, f" ({quote_part(table.key)} bigint, {PLACE} bigint)")
+
+    def _write_in_order(self, tables: RowTables) -> None:
+        key = quote_part(tables.ordered.key)
+        names = ", ".join(f"s.{quote_part(name)}" for name in self.schema.names)
+        self.source.execute(f"ANALYZE {tables.places.name} ({key})")
+        self._create(
+            tables.ordered,
+            f" AS SELECT p.{PLACE} AS {key}, {names} FROM {tables.places.name} p"
+            f" JOIN {tables.snapshot.name} s ON s.{key} = p.{key} ORDER BY p.{PLACE}",
+        )
+
+    def _index(self, table: PinnedTable) -> None:
+        key = quote_part(table.key)
+        self.source.execute(f"ALTER TABLE {table.name} ADD PRIMARY KEY ({key})")
+        self.source.execute(f"ANALYZE {table.name} ({key})")
+
+    def _sums(self, table: PinnedTable) -> Sequence[object]:
         halves = ", ".join(f"coalesce(bit_xor(hashtextextended(r, {seed})), 0)" for seed in (0, 1))
         # OFFSET: each text is made once for both. It has no type: with a number the server uses one process alone.
         query = f"SELECT {halves} FROM (SELECT q::text AS r FROM {table.name} AS q OFFSET '0') AS rows"
         with self.source.transaction():
             self.source.look_up(PostgreSQLConnection.run, USUAL_FORMS)
-            [row] = self.source.look_up(_fetch_few_rows, query)
-        facts = (str(self.schema), *map(str, row))
-        return hashlib.blake2b("\n".join(facts).encode(), digest_size=32).hexdigest()
+            return self.source.read_few_rows(query)[0]
+
+    def _create(self, table: PinnedTable, definition: str) -> int:
+        """Create an unlogged table of ours. Return the number of its rows."""
+        with self.source.transaction():
+            rows = self.source.create(f"CREATE UNLOGGED TABLE {table.name}{definition}")
+            self.source.execute(f"COMMENT ON TABLE {table.name} IS {self._comment()}")
+        return rows
+
+    def _comment(self) -> str:
+        return text(super()._comment())
 
 
-def may_make_tables(source: PostgreSQLSource) -> bool:
+def can_make_tables(source: PostgreSQLSource) -> bool:
     """Return True if the user can create tables, tested by creating one in a transaction that is undone."""
     name = join_quoted((source.schema_name, pinned_tables.new_name()))
     try:
@@ -350,11 +279,6 @@ def _translate_error(error: BaseException) -> SourceError:
     if not code or code.startswith(("08", "57P")):
         return LostTableError(f"the connection to the database was lost: {message}", hint="try again")
     return SourceError(message.rpartition("ERROR:")[2].strip())
-
-
-def _fetch_few_rows(connection: Any, query: str) -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = connection.fetch_all(query)
-    return rows
 
 
 def _convert_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

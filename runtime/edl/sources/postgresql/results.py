@@ -10,15 +10,15 @@ are read as in a query, in small letters. A schema that does not exist is create
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from edl.data.names import free_name, join_quoted, quote_part, split_name
+from edl.data.names import join_quoted, quote_part, split_name
 from edl.data.source import MissingRightError
 from edl.errors import SourceError
-from edl.sources.numbered import TASK_ROWS, NumberedStaging
+from edl.sources.numbered import TASK_ROWS, NumberColumnStaging
 from edl.sources.postgresql import queries, upload
 from edl.sources.staging import MARK, STAGE, Abandoned, ExistingTable, TablePlace
 
@@ -29,7 +29,7 @@ _JOB = f"{MARK}, job "
 _TABLES = ("r", "p")
 
 
-class PostgreSQLResults(NumberedStaging):
+class PostgreSQLResults(NumberColumnStaging):
     """Results of one connection."""
 
     _source: PostgreSQLSource
@@ -117,12 +117,6 @@ class PostgreSQLResults(NumberedStaging):
 
     def _required_columns(self, place: TablePlace) -> list[str]:
         return self._source.look_up(queries.needed_columns, *place.parts)
-
-    def _number(self, names: Iterable[str]) -> str:
-        return quote_part(free_name("sqlflow_edl_row", names))
-
-    def _append(self, stage: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-        self._source.append(stage, [free_name("sqlflow_edl_row", schema.names), *schema.names], batches)
 
 
 def text(value: str) -> str:

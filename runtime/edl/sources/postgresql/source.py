@@ -1,10 +1,4 @@
-"""PostgreSQL as a data source.
-
-The user's statements, and internal ones of the same transaction, run on one connection, so that a query sees its
-temporary tables and settings. After a long idle time the connection is checked before use, and replaced if it is lost.
-
-Pinned rows stay in the database as a private table, see `edl.sources.postgresql.pinning`. For users without the right
-to create tables they are a file, as with an embedded database.
+"""PostgreSQL as a data source, see `edl.sources.server`.
 
 Tables that are named without a schema belong to the schema of the connection: `schema=` of the URL, or the first of the
 user's search path. The registry of models uses it too. It does not change with `SET search_path`, because a job
@@ -13,23 +7,18 @@ commits its results over other connections.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 
 from edl.data.displayed_rows import DisplayedRows, join_small_batches
-from edl.data.names import quote_part
+from edl.data.names import join_quoted, quote_part
 from edl.data.server_url import ServerURL
-from edl.data.source import Pinned, PinningRates, RowEstimate
+from edl.data.source import RowEstimate
 from edl.errors import SourceError, did_you_mean
-from edl.sources import pinned_tables
-from edl.sources.cursors import CursorSource
-from edl.sources.pinned_tables import PREFIX, DeniedError
-from edl.sources.pinning_cost import IN_FILE
+from edl.sources.cursors import RowConverter
+from edl.sources.pinned_tables import PREFIX
 from edl.sources.postgresql import errors, pinning, queries, types, upload
 from edl.sources.postgresql.connection import (
     ERRORS,
@@ -43,44 +32,31 @@ from edl.sources.postgresql.results import PostgreSQLResults
 from edl.sources.postgresql.rights import check_rights
 from edl.sources.postgresql.syntax import syntax_error
 from edl.sources.postgresql.types import PostgreSQLColumn
-from edl.sources.second_connection import SecondConnection
-from edl.sources.words import not_a_query
-from edl.spec import Split
+from edl.sources.server import ServerSource
+from edl.sources.words import not_a_query, strip_end
 
-IDLE_SECS = 30.0  # idle time after which a connection is checked before use
 LOCK_MS = 200  # how long a question waits for a lock: the parser looks tables up
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
-
-class PostgreSQLSource(CursorSource[PostgreSQLColumn]):
+class PostgreSQLSource(ServerSource[PostgreSQLColumn, PostgreSQLConnection]):
     """`edl.data.source.Source` for PostgreSQL."""
 
     dialect = "postgres"
     errors = ERRORS
-    finds_syntax_errors = True
+    rates = pinning.RATES
+    impatience = f"SET lock_timeout = {LOCK_MS}"
     _results: PostgreSQLResults
 
     def __init__(self, url: ServerURL) -> None:
         check_options(url)
-        connection = PostgreSQLConnection(url.with_password())
-        super().__init__(connection, str(url))
-        self._url = with_password(url.with_password(), connection)
-        self.database = url.path
-        self._used = time.monotonic()
+        super().__init__(url)
+        self._url = with_password(self._url, self.connection)
         self._results = PostgreSQLResults(self)
-        self._second = SecondConnection(self._connect_again, lambda second: second.is_open)
-        self._pins_tables = ("pin", "file") not in url.options
-        [(schema, self.temporary_tables)] = connection.fetch_all(queries.FACTS)
+        [(schema, self.temporary_tables)] = self.connection.fetch_all(queries.FACTS)
         self.schema_name: str = schema or "public"
         self.home = quote_part(self.schema_name) + "."
+        self.home_kind = f"the schema {self.schema_name}"
         self._check_schema(dict(url.options).get("schema"))
-
-    @classmethod
-    def connect(cls, url: ServerURL, *, create: bool = False) -> PostgreSQLSource:
-        """Open the source. `create` has no effect: administrators create databases of a server."""
-        return cls(url)
 
     def interrupt(self) -> None:
         self.connection.cancel()
@@ -97,46 +73,6 @@ class PostgreSQLSource(CursorSource[PostgreSQLColumn]):
         names = self.look_up(queries.types_of, [(column.oid, column.modifier) for column in described])
         return [(column.name, kind) for column, kind in zip(described, names, strict=True)]
 
-    def pin(
-        self, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None = None
-    ) -> Pinned:
-        columns = self._columns(query)
-        schema = self._schema(columns)
-        if self._pins_tables and not self.live().in_transaction:  # which other connections would not see
-            steps = pinning.PostgreSQLPinning(self, self._url, columns, schema, folder)
-            try:
-                return steps.pin(_one(query), seed=seed, shuffle=shuffle, split=split)
-            except DeniedError:
-                self._pins_tables = False
-        return super().pin(query, folder, seed=seed, shuffle=shuffle, split=split)
-
-    def unpin(self, pinned: Pinned, folder: Path) -> None:
-        if pinned.table is None:
-            super().unpin(pinned, folder)
-        else:
-            self.execute(f"DROP TABLE IF EXISTS {pinned.table.name}")
-
-    def how_rows_are_kept(self) -> str:
-        if self._pins_tables and pinning.may_make_tables(self):
-            return ""
-        asked = ("pin", "file") in self._url.options
-        why = (
-            "the URL says so" if asked else f"this user cannot create tables in the schema {self.schema_name}"
-        )
-        return f"all rows are copied into the job's folder once, over one connection: {why}"
-
-    def estimate_rows(self, query: str) -> RowEstimate | None:
-        # ERRORS: of a table or a setting that only the user's session has
-        return self._second.ask(lambda second: queries.estimate_rows(second, _one(query)), ERRORS)
-
-    def pinning_rates(self) -> PinningRates:
-        return IN_FILE if self.how_rows_are_kept() else pinning.RATES
-
-    def unpin_abandoned(self) -> int:
-        rows = self.look_up(queries.tables_of_ours, PREFIX)
-        named = [(f"{quote_part(schema)}.{quote_part(name)}", comment) for schema, name, comment in rows]
-        return pinned_tables.drop_abandoned(self, named)
-
     # Statements ------------------------------------------------------------------------------------------
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> DisplayedRows | None:
@@ -147,18 +83,8 @@ class PostgreSQLSource(CursorSource[PostgreSQLColumn]):
             return None
         columns = types.columns(result.columns, self.connection.extra_types)
         schema = pa.schema([(column.name, column.kind) for column in columns])
-        batches = self._batches_of(result, lambda rows: types.displayed_batch(columns, rows))
+        batches = self._batches(result, lambda rows: types.displayed_batch(columns, rows))
         return DisplayedRows(schema, join_small_batches(batches, schema))
-
-    @property
-    def has_open_transaction(self) -> bool:
-        return bool(self.connection.in_transaction)
-
-    def check_rights(self, statements: Sequence[str]) -> None:
-        self._second.ask(lambda second: check_rights(second, statements))
-
-    def check_may_write(self, target: str, *, append: bool = False) -> None:
-        self._results.check_may_write(target, append=append)
 
     def syntax_error(self, sql: str) -> SourceError | None:
         connection, user = self._second.get(), self.connection.driver.info
@@ -167,34 +93,17 @@ class PostgreSQLSource(CursorSource[PostgreSQLColumn]):
         return syntax_error(connection, sql)
 
     def tables(self) -> list[str]:
-        return [name for (name,) in self.look_up(PostgreSQLConnection.fetch_all, queries.TABLES)]
+        return [name for (name,) in self.read_few_rows(queries.TABLES)]
 
     def databases(self) -> list[str]:
         """Return the schemas, which are what a name before the dot means."""
-        return [name for (name,) in self.look_up(PostgreSQLConnection.fetch_all, queries.SCHEMAS)]
-
-    def look_up(
-        self, query: Callable[Concatenate[PostgreSQLConnection, P], R], *args: P.args, **kwargs: P.kwargs
-    ) -> R:
-        """Run a function of `postgresql.queries`. Raises ConflictError if the connection is lost meanwhile."""
-        connection = self.live()
-        with self._errors(""):
-            return query(connection, *args, **kwargs)
-
-    def count(self, query: str) -> int:
-        """Return the number that an internal query yields."""
-        return int(self.look_up(PostgreSQLConnection.fetch_all, query)[0][0])
+        return [name for (name,) in self.read_few_rows(queries.SCHEMAS)]
 
     def create(self, sql: str) -> int:
         """Run a `CREATE TABLE …`. Return the number of its rows. Raises DeniedError without the right."""
         connection = self.live()
-        with self._errors(""):
-            try:
-                return connection.run(sql)
-            except ERRORS as error:
-                if state(error) in errors.DENIED:
-                    raise DeniedError(str(error).splitlines()[0]) from None
-                raise
+        with self._errors(""), self._denials():
+            return connection.run(sql)
 
     # Writing ---------------------------------------------------------------------------------------------
 
@@ -215,23 +124,38 @@ class PostgreSQLSource(CursorSource[PostgreSQLColumn]):
 
     # Inside ----------------------------------------------------------------------------------------------
 
-    def live(self) -> PostgreSQLConnection:
-        """Return the connection with no unfinished result, replaced if it was lost outside of a transaction."""
-        self._end_result()
-        connection: PostgreSQLConnection = self.connection
-        if self.in_transaction:
-            return connection
-        if connection.is_open and not connection.in_transaction and time.monotonic() - self._used > IDLE_SECS:
-            with self._closing_lost(connection):
+    def _open(self) -> PostgreSQLConnection:
+        return PostgreSQLConnection(self._url)
+
+    def _close_if_lost(self, connection: PostgreSQLConnection) -> None:
+        if not connection.in_transaction:
+            try:
                 connection.run("SELECT")
-        if not connection.is_open:
-            connection.open()
-        self._used = time.monotonic()
-        return connection
+            except ERRORS:
+                connection.close()
+
+    def _pinning(self, columns: Sequence[PostgreSQLColumn], folder: Path) -> pinning.PostgreSQLPinning:
+        return pinning.PostgreSQLPinning(self, self._url, columns, folder)
+
+    def _can_make_tables(self) -> bool:
+        return pinning.can_make_tables(self)
+
+    def _row_tables(self) -> list[tuple[str, str]]:
+        rows = self.look_up(queries.tables_of_ours, PREFIX)
+        return [(join_quoted((schema, name)), comment) for schema, name, comment in rows]
+
+    def _estimate(self, connection: PostgreSQLConnection, query: str) -> RowEstimate:
+        return queries.estimate_rows(connection, query)
+
+    def _check_rights(self, connection: PostgreSQLConnection, statements: Iterable[str]) -> None:
+        check_rights(connection, statements)
+
+    def _is_denied(self, error: Exception) -> bool:
+        return state(error) in errors.DENIED
 
     def _columns(self, query: str) -> list[PostgreSQLColumn]:
         LEXICON.first_word(query)
-        text = _one(query)
+        text = strip_end(query)
         connection = self.live()
         with self._errors(query):
             described = connection.describe(text)
@@ -248,21 +172,8 @@ class PostgreSQLSource(CursorSource[PostgreSQLColumn]):
     def _schema(self, columns: Sequence[PostgreSQLColumn]) -> pa.Schema:
         return types.schema(columns)
 
-    def _batch(
-        self, columns: Sequence[PostgreSQLColumn], rows: Sequence[Sequence[Any]], schema: pa.Schema
-    ) -> pa.RecordBatch:
-        return types.batch(columns, rows)
-
-    def _connect_again(self) -> PostgreSQLConnection:
-        """Return a connection that waits for no lock: the user's own transaction may hold one."""
-        connection = PostgreSQLConnection(self._url)
-        with suppress(*ERRORS):  # then it waits as long as others
-            connection.run(f"SET lock_timeout = {LOCK_MS}")
-        return connection
-
-    def close(self) -> None:
-        self._second.close()
-        super().close()
+    def _row_converter(self, columns: Sequence[PostgreSQLColumn], schema: pa.Schema) -> RowConverter:
+        return lambda rows: types.batch(columns, rows)
 
     def _check_schema(self, asked: str | None) -> None:
         if asked and asked != self.schema_name:
@@ -270,35 +181,7 @@ class PostgreSQLSource(CursorSource[PostgreSQLColumn]):
             self.close()
             raise SourceError(f"there is no schema {asked} that this user may use", hint=hint)
 
-    def _run(self, sql: str, parameters: Sequence[object] = ()) -> Any:
-        self.live()
-        return super()._run(sql, parameters)
-
-    def _begin(self) -> None:
-        self._check_no_transaction()
-        super()._begin()
-
-    def _check_no_transaction(self) -> None:
-        """Raise SourceError if the user has begun a transaction: our statements would commit it."""
-        if self.live().in_transaction and not self.in_transaction:
-            raise SourceError(
-                "a transaction is open on this connection",
-                hint="end the open transaction with COMMIT or ROLLBACK",
-            )
-
     def _translate(self, error: Exception, sql: str) -> SourceError:
         connection: PostgreSQLConnection = self.connection
         usable = connection.is_open and not connection.in_transaction
         return errors.translate_error(error, sql, (lambda: connection) if usable else None)
-
-    @contextmanager
-    def _closing_lost(self, connection: PostgreSQLConnection) -> Iterator[None]:
-        try:
-            yield
-        except ERRORS:
-            connection.close()
-
-
-def _one(query: str) -> str:
-    """Return the query in a form allowed in parentheses."""
-    return query.rstrip().rstrip(";")

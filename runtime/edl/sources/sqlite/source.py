@@ -27,7 +27,7 @@ from edl.data.names import check_unique, quote_part
 from edl.data.source import Pinned, RowEstimate
 from edl.data.url import SourceURL, database_file
 from edl.errors import SourceError
-from edl.sources.cursors import FETCH_ROWS, CursorSource
+from edl.sources.cursors import FETCH_ROWS, CursorSource, RowConverter
 from edl.sources.sqlite import queries, results, types
 from edl.sources.sqlite.errors import LEXICON, check_query, opening_error, translate_error
 from edl.sources.sqlite.results import SQLiteResults
@@ -210,7 +210,7 @@ class SQLiteSource(CursorSource[SQLiteColumn]):
             kinds = queries.with_kinds(self.connection, columns)
         cursor = self._run(query, text=_decode_text)
         named = [replace(kind, name=name) for kind, (name, *_) in zip(kinds, cursor.description, strict=True)]
-        batches = self._batches_of(cursor, lambda rows: types.displayed_batch(named, rows))
+        batches = self._batches(cursor, lambda rows: types.displayed_batch(named, rows))
         schema = types.schema(named)
         return DisplayedRows(schema, join_small_batches(batches, schema))
 
@@ -222,10 +222,8 @@ class SQLiteSource(CursorSource[SQLiteColumn]):
     def _schema(self, columns: Sequence[SQLiteColumn]) -> pa.Schema:
         return types.schema(columns)
 
-    def _batch(
-        self, columns: Sequence[SQLiteColumn], rows: Sequence[Sequence[Any]], schema: pa.Schema
-    ) -> pa.RecordBatch:
-        return types.batch(columns, rows, schema)
+    def _row_converter(self, columns: Sequence[SQLiteColumn], schema: pa.Schema) -> RowConverter:
+        return lambda rows: types.batch(columns, rows, schema)
 
     def _translate(self, error: Exception, sql: str) -> SourceError:
         return translate_error(error, self.connection, sql)

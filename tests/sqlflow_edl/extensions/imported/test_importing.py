@@ -19,8 +19,8 @@ from onnx import helper
 from edl.errors import SQLFlowError
 from edl.models.archive import read_archive
 from edl.program.user_model import PATH_VARIABLE
+from sqlflow_edl.extensions.serving.model import load_model
 from sqlflow_edl.samples.tables import TABLES
-from sqlflow_edl.serving.model import load_model
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 from tests.onnx_files import identity, linear, make_file, softmax

@@ -1,0 +1,1 @@
+"""BigQuery ML: its statements as ours, and the rows of its functions."""

@@ -1,0 +1,41 @@
+"""Answers to calls of functions of BigQuery ML, such as ML.PREDICT, in the columns of its reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from edl.data import Source
+from edl.models.registry.base import Registry
+from edl.spec import JobSpec
+from sqlflow_edl.extensions.bigquery_ml import reference_columns as reference
+from sqlflow_edl.extensions.bigquery_ml.functions import ModelFunction, Predict, is_derived
+from sqlflow_edl.extensions.bigquery_ml.model_reports import centres
+from sqlflow_edl.syntax.ast import Name, Statement
+from sqlflow_edl.syntax.predict_calls import PredictCall
+
+
+def answer_call(
+    call: PredictCall,
+    statement: Statement,
+    source: Source,
+    predict: Predict,
+    trained: Callable[[Name], JobSpec],
+    registry: Callable[[], Registry],
+) -> pa.Table | None:
+    """Return the rows of a call, or None if our own statement has them in the columns of the reference.
+
+    statement: ours for the call. trained: returns the JobSpec of a model. registry: returns what has the models.
+    source and predict: as of `ModelFunction`.
+    """
+    if not (call.is_derived or reference.has_columns_of_its_own(call)):
+        return None
+    spec = trained(call.model)
+    if is_derived(call, spec):
+        function = ModelFunction(
+            call, statement, spec, source, predict, lambda name: centres(registry(), name)
+        )
+        return function.rows()
+    rows, computed = predict(reference.request_settings(call, statement, spec))
+    return reference.as_in_reference(call, spec, rows, computed)

@@ -1,0 +1,1 @@
+"""TO RUN: Python programs of users over the rows of a query."""

@@ -1,0 +1,1 @@
+"""Models that learn without a label: clusters and anomalies."""

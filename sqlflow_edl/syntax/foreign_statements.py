@@ -1,0 +1,47 @@
+"""Statements of other systems: an extension reads each as one of ours.
+
+A reader is a function of the program's text, the place of the statement in it, and the dialect. It returns a
+`Statement`, or raises SQLFlowError with the place of what has no counterpart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from edl.errors import Span
+from edl.extension_loader import defer
+from sqlflow_edl.syntax.ast import Statement
+from sqlflow_edl.syntax.dialects import Dialect
+
+Reader = Callable[[str, Span, Dialect], Statement]
+
+GAP = r"(?:\s|(?:--|\#)[^\n]*|/\*.*?\*/)"  # white space and comments
+# CREATE MODEL of BigQuery ML
+CREATE_MODEL = re.compile(
+    rf"{GAP}*CREATE{GAP}+(?:OR{GAP}+REPLACE{GAP}+)?MODEL{GAP}+(?P<absent>IF{GAP}+NOT{GAP}+EXISTS{GAP}+)?"
+    rf"(?P<name>`[^`]+`|\"[^\"]+\"|[\w.\-]+?){GAP}*(?P<word>OPTIONS|TRANSFORM){GAP}*\(",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class ForeignStatement(NamedTuple):
+    """Beginning of the statement, and the function of an extension that reads it."""
+
+    beginning: re.Pattern[str]
+    module: str
+    function: str
+
+
+FOREIGN_STATEMENTS = (
+    ForeignStatement(CREATE_MODEL, "sqlflow_edl.extensions.bigquery_ml.create_model", "read_create_model"),
+)
+
+
+def find_reader(statement: str) -> Reader | None:
+    """Return what reads a statement, or None if it is of no other system."""
+    for foreign in FOREIGN_STATEMENTS:
+        if foreign.beginning.match(statement):
+            return defer(foreign.module, foreign.function)
+    return None
