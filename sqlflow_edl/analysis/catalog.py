@@ -27,6 +27,13 @@ OF_EXTENSIONS = {
 }
 
 
+def _check_extension(name: str) -> None:
+    """Raise ExtensionError if the name is that of a model of an extension that is not here."""
+    for module, names in OF_EXTENSIONS.items():
+        if normalize_name(name) in map(normalize_name, names):
+            load(module, "MODELS")
+
+
 def _load_extensions() -> Iterator[Model]:
     """Yield the models of the extensions that are here."""
     absent: tuple[Model, ...] = ()
@@ -49,6 +56,7 @@ MODELS = Catalog(
             *transform.MODELS,
         )
     ),
+    _check_extension,
 )
 
 
@@ -83,13 +91,6 @@ def nearest_model(name: str) -> str | None:
     if near is None or nearest(name[: len(_stem(near))], (_stem(near),)) is None:
         return None
     return near
-
-
-def _check_extension(name: str) -> None:
-    """Raise ExtensionError if the name is that of a model of an extension that is not here."""
-    for module, names in OF_EXTENSIONS.items():
-        if normalize_name(name) in map(normalize_name, names):
-            load(module, "MODELS")
 
 
 @functools.cache

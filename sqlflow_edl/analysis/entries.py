@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, Literal, Self, TypeVar
 
@@ -46,15 +46,30 @@ class Entry:
         return replace(self, params=tuple(params))
 
 
+E = TypeVar("E", bound="Entry")
 E_co = TypeVar("E_co", bound=Entry, covariant=True)
 
 
-class Catalog(Generic[E_co]):
-    """Entries by name and alias; case, underscores and spaces are ignored."""
+class _Entries(dict[str, E]):
+    """Entries by name. check_name: raises an error for a name of which only the entry is not here."""
 
-    def __init__(self, noun: str, entries: Iterable[E_co]) -> None:
+    def __init__(self, entries: Iterable[E], check_name: Callable[[str], object]) -> None:
+        super().__init__((entry.name, entry) for entry in entries)
+        self._check_name = check_name
+
+    def __missing__(self, name: str) -> E:
+        self._check_name(name)
+        raise KeyError(name)
+
+
+class Catalog(Generic[E_co]):
+    """Entries by name and alias; case, underscores and spaces are ignored. check_name: as of `_Entries`."""
+
+    def __init__(
+        self, noun: str, entries: Iterable[E_co], check_name: Callable[[str], object] = lambda name: None
+    ) -> None:
         self.noun = noun
-        self.entries: Mapping[str, E_co] = {entry.name: entry for entry in entries}
+        self.entries: Mapping[str, E_co] = _Entries(entries, check_name)
 
     def find(self, name: str) -> E_co | None:
         key = normalize_name(name)
