@@ -20,6 +20,7 @@ WITHOUT_PICTURE = {
     "completion": "prints a script",
     "help": "prints pages of the documentation",
     "copy": "prints a line",
+    "import": "prints a line",
     "image": "needs docker, podman or an image to add to",
     "language-server": "speaks to an editor",
 }

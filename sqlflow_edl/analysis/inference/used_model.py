@@ -189,8 +189,8 @@ def _device(trained: spec.JobSpec, kind: str, attributes: Mapping[str, Resolved]
     attribute = attributes.get(f"{kind}.device")
     device = read_device(attribute.value if attribute else None)
     if attribute and device == "cuda" and trained.framework in (*spec.TREES, spec.ONNX):
-        kind = "trees compute" if trained.framework in spec.TREES else "an imported ONNX file computes"
-        raise SemanticError(f"{kind} on the CPU", span=attribute.span, hint=f"leave {kind}.device out")
+        what = "trees compute" if trained.framework in spec.TREES else "an imported ONNX file computes"
+        raise SemanticError(f"{what} on the CPU", span=attribute.span, hint=f"leave {kind}.device out")
     return device
 
 
