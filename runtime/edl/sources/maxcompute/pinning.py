@@ -60,7 +60,7 @@ def pin(
         source.run(
             f"ALTER TABLE {quote_name(table)} SET COMMENT {text(f'{state_id()}, {folder.absolute()}')}"
         )
-        order = (seed, split) if split else seed if shuffle else query
+        order = f"({seed!r}, {_describe_split(split)})" if split else repr(seed if shuffle else query)
         digest = _digest(source, table, columns, order)
         held_out = _count_validation(source, table, columns, seed, split) if split else None
         with source.errors():
@@ -295,7 +295,7 @@ def _count_validation(
     return divide_rows(sizes, tests, is_forward=is_forward)
 
 
-def _digest(source: MaxComputeSource, table: str, columns: Sequence[MaxComputeColumn], order: object) -> str:
+def _digest(source: MaxComputeSource, table: str, columns: Sequence[MaxComputeColumn], order: str) -> str:
     starts = range(1, 33, 32 // _PIECES)
     sums = ", ".join(
         f"CAST(SUM(CAST(CONV(SUBSTR(h, {start}, 8), 16, 10) AS BIGINT)) AS STRING) AS s{start}"
@@ -304,7 +304,14 @@ def _digest(source: MaxComputeSource, table: str, columns: Sequence[MaxComputeCo
     query = f"SELECT COUNT(*) AS n, {sums} FROM (SELECT {_hash(columns)} AS h FROM {quote_name(table)}) a"
     (row,) = source.few_rows(query)
     schema = [(column.name, str(column.kind)) for column in columns]
-    return hashlib.blake2b(repr((schema, row, order)).encode(), digest_size=32).hexdigest()
+    return hashlib.blake2b(f"({schema!r}, {row!r}, {order})".encode(), digest_size=32).hexdigest()
+
+
+def _describe_split(split: Split) -> str:
+    """Return the split as a text of its fields, without those that it does not set: they are later than digests."""
+    fields = {name: getattr(split, name) for name in split.__struct_fields__}
+    listed = (f"{name}={value!r}" for name, value in fields.items() if value is not UNSET)
+    return f"Split({', '.join(listed)})"
 
 
 def _hash(columns: Sequence[MaxComputeColumn], *, rounded: bool = False) -> str:
