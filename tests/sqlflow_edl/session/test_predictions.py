@@ -100,6 +100,8 @@ def test_a_query_of_a_stored_table_is_told_the_name_of_the_confidence(session: S
 
 @pytest.mark.soak
 def test_rows_are_added_to_a_table_with_the_former_name_of_the_confidence(session: Session) -> None:
+    if session.dialect == "maxcompute":
+        pytest.skip("the double of MaxCompute renames no columns")
     add = f"{ROWS} TO PREDICT older.kind USING kinds"
     rows(session, add)
     confidences = rows(session, "SELECT id, kind_confidence FROM older ORDER BY id")
