@@ -65,7 +65,7 @@ class Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `file` holds the rows, relative to the folder in which they are pinned; it is empty if they are in `table`, the
     place in the source from which every process then reads them itself. `digest` covers the schema and all values in
     order; equal digests mean equal rows. `validation` is the number of rows that are not trained on, the last ones;
-    None if the rows were pinned without a split. `blocks` are those of a split with folds; then `validation` counts the
+    None if the rows were pinned without a split. `blocks` belong to a split with folds; then `validation` counts the
     first block and the test rows. `unfit` names the columns with a value that has no place in the column's type,
     each with the message and the hint of the error that reading it raises.
     """

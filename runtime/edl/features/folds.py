@@ -38,7 +38,7 @@ class _FoldReader(Protocol):
 class Folds(NamedTuple):
     """Division of the first `rows` rows of the pinned order into `number` folds, as many in each of the blocks.
 
-    blocks: those of a search that validates on several parts, else None.
+    blocks: of a search that validates on several parts, else None.
     """
 
     number: int

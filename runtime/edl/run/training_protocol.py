@@ -21,7 +21,7 @@ LOG = "logs/worker-0.log"  # in the job folder
 class TrialRun(msgspec.Struct, frozen=True):
     """Deviations of a trial of a search from its program.
 
-    `time_limit` in seconds from `began`, a second as of `time.time`; 0 for the program's. `rows` are those of a fold.
+    `time_limit` in seconds from `began`, a second as of `time.time`; 0 for the program's. `rows` are of a fold.
     With `epochs` the model is trained on all rows for so many epochs, and no rows validate. `left_out` training rows,
     the last ones, are not learned from. With `explained`, the trained model of the trial is explained for so many
     seconds, and nothing is trained.

@@ -103,8 +103,8 @@ class Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `pinned` is False if the query was only analysed (compile, EXPLAIN); then the job pins the rows when it starts.
     The first `training` rows of the pinned order are training rows, the `validation` rows after them are only
-    measured. With `blocks` these numbers are those of the `fold`, whose training rows come first in its own order, and
-    then its block; without `fold` they are those of the first block. `rotation` is of earlier versions, which had
+    measured. With `blocks` these are the numbers of the `fold`, whose training rows come first in its own order, and
+    then its block; without `fold` they are the numbers of the first block. `rotation` is of earlier versions, which had
     blocks of equal size only.
     """
 

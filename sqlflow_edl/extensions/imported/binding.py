@@ -15,7 +15,7 @@ NOTHING = spec.Component("none")  # optimizer and loss of a model that was train
 
 @dataclass(frozen=True, slots=True)
 class BoundModel:
-    """What a file becomes: the inputs of the model over columns, their types, the label, and what differs by format."""
+    """Model of a file: its inputs over columns, their types, the label, and the parameters of the format."""
 
     inputs: dict[str, tuple[spec.Feature, ...]]
     label: spec.Label

@@ -40,7 +40,7 @@ class MatrixColumn(msgspec.Struct, frozen=True):
 
 
 class OwnExport(msgspec.Struct, frozen=True):
-    """What our own export writes into a file: the label as JSON, its threshold, and the text that stands for NULL."""
+    """Metadata of a file of our own export: the label as JSON, its threshold, and the text for NULL."""
 
     label: msgspec.Raw
     threshold: float | None = None
@@ -48,7 +48,7 @@ class OwnExport(msgspec.Struct, frozen=True):
 
 
 class FileDescription(msgspec.Struct, frozen=True):
-    """What is in a file. `columns` are those of trees, `classes` those that the file names, in the order of its scores.
+    """Contents of a file. `columns` are of trees; `classes` are named by the file, in the order of its scores.
 
     `objective` is the loss of trees, `outputs_of_trees` their number of scores, `rounds` their rounds, and `best` the
     number of rounds that early stopping found best, 0 without it. `parameters` are of `edl.frameworks.trees`.

@@ -37,7 +37,7 @@ class GraphNode:
 
 @dataclass(slots=True)
 class OnnxFile:
-    """What an ONNX file says of itself. `external` are the names of tensors whose data is in other files."""
+    """Description of an ONNX file by itself. `external` are the names of tensors whose data is in other files."""
 
     producer: str = ""
     metadata: dict[str, str] = field(default_factory=dict)

@@ -73,7 +73,7 @@ def _check_complete(text: str, header: Mapping[str, str]) -> None:
 
 
 def _check_objective(name: str, settings: list[str], text: str) -> None:
-    """Raise JobError for an objective whose predictions are not those of a sum of leaves as we read them."""
+    """Raise JobError for an objective that predicts another function of the sum of the leaves than the known ones."""
     hint = "export the model to ONNX where it was trained (onnxmltools.convert_lightgbm), and import that"
     if name not in OBJECTIVES:
         raise JobError(

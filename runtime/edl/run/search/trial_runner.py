@@ -67,7 +67,7 @@ def list_folds(rows: Rows) -> list[Rows]:
 class TrialRunner:
     """Runner of the trials of a search, from one thread; `stop` and `hurry` may be called from others.
 
-    rows: those of the search. programs: folder with the candidates' programs. idle: the training processes between
+    rows: of the search. programs: folder with the candidates' programs. idle: the training processes between
     trials.
     """
 
