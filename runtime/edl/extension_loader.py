@@ -48,12 +48,12 @@ def load(module: str, name: str) -> Any:
 
 def import_extension(module: str) -> ModuleType:
     """Return the module. Raises ExtensionError if it is of an extension that is not here."""
-    with naming_absence(module):
+    with name_absence(module):
         return import_module(module)
 
 
 @contextmanager
-def naming_absence(module: str) -> Iterator[None]:
+def name_absence(module: str) -> Iterator[None]:
     """Raise ExtensionError if an import of the module finds that its extension is not here."""
     try:
         yield

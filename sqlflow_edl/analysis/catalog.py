@@ -28,7 +28,7 @@ OF_EXTENSIONS = {
 
 
 def _check_extension(name: str) -> None:
-    """Raise ExtensionError if the name is that of a model of an extension that is not here."""
+    """Raise ExtensionError if the name belongs to a model of an extension that is not here."""
     for module, names in OF_EXTENSIONS.items():
         if normalize_name(name) in map(normalize_name, names):
             load(module, "MODELS")

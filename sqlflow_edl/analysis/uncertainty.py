@@ -44,7 +44,7 @@ def threshold(
     or the model has no such threshold.
     """
     if attribute is None:
-        return threshold_of_training(model)
+        return model.threshold
     if not _is_binary(model.spec.label, attribute, errors):
         return None
     try:
@@ -53,13 +53,6 @@ def threshold(
         error.span = attribute.span
         errors.append(error)
         return None
-
-
-def threshold_of_training(model: Archive) -> float | None:
-    """Return the threshold that the model's TRAIN wrote, or that its validation rows chose; None without one."""
-    setting = model.spec.training.threshold
-    measured = model.calibration is not None and setting in model.calibration.thresholds
-    return _choose_threshold(model, "", setting) if measured or isinstance(setting, float) else None
 
 
 def _choose_threshold(model: Archive, reference: str, setting: object) -> float:

@@ -16,9 +16,9 @@
 These are the names of `edl.extensions.elastic`, which has all of it.
 """
 
-from edl.extension_loader import naming_absence
+from edl.extension_loader import name_absence
 
-with naming_absence("edl.extensions.elastic"):
+with name_absence("edl.extensions.elastic"):
     from edl.extensions.elastic import (
         World,
         broadcast,

@@ -1,8 +1,8 @@
 """Topics of Kafka as sources of `edl.elastic.stream`: the public name of `edl.extensions.elastic.kafka`."""
 
-from edl.extension_loader import naming_absence
+from edl.extension_loader import name_absence
 
-with naming_absence("edl.extensions.elastic"):
+with name_absence("edl.extensions.elastic"):
     from edl.extensions.elastic.kafka import Topic
 
 __all__ = ["Topic"]

@@ -125,6 +125,15 @@ class Archive:
         """Number of rows that the model learned from: all, if the models of a search were trained on them once more."""
         return self.lineage.rows if are_refitted(self.trials) else self.lineage.training_rows
 
+    @property
+    def threshold(self) -> float | None:
+        """Least probability of the second of two classes that the training wrote, or its validation rows chose."""
+        setting = self.spec.training.threshold
+        if not isinstance(setting, str):
+            return setting
+        chosen = self.calibration.thresholds.get(setting) if self.calibration is not None else None
+        return None if chosen is None else chosen.probability
+
     def parameters(self) -> int:
         """Return the number of values in the weights, without reading them. Raises SpecError if they are damaged."""
         with _open_archive(self._file) as archive, archive.open(_WEIGHTS) as member:

@@ -51,14 +51,7 @@ def trained_temperature(path: Path) -> float:
 
 def trained_threshold(path: Path) -> float | None:
     """Return the least probability of the second of two classes that the training chose or wrote, or None."""
-    if not is_archive(path):
-        return None
-    archive = read_archive(path)
-    setting = archive.spec.training.threshold
-    if not isinstance(setting, str):
-        return setting
-    chosen = archive.calibration.thresholds.get(setting) if archive.calibration is not None else None
-    return None if chosen is None else chosen.probability
+    return read_archive(path).threshold if is_archive(path) else None
 
 
 def trained_background(path: Path | None, spec: JobSpec) -> pa.RecordBatch | None:

@@ -15,8 +15,8 @@ class SplitFolds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     There are `number` of them if the query has at most `most` rows; 0 is any number. `test` is the share of the rows
     that are in no fold. By time, the rows before all blocks are as many as the rows of a block, and a training does
-    not read the rows less than `gap` before its block: days of a date or timestamp, units of a number. `label` is the
-    column of classes that groups have in about the same shares; empty without one.
+    not read the rows less than `gap` before its block: days of a date or timestamp, units of a number. `label` is a
+    column of the rows of groups: if it has few values, all folds have them in about the same shares.
     """
 
     number: int

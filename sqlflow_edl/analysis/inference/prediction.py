@@ -148,7 +148,7 @@ def prediction_in_memory(model: Archive, reference: str) -> spec.JobSpec:
         output=spec.Output(column="" if trained.label.labels else trained.label.column),
         trained_model=reference,
         device="cpu",
-        threshold=uncertainty.threshold_of_training(model),
+        threshold=model.threshold,
         temperature=uncertainty.temperature(model),
     )
 

@@ -79,9 +79,6 @@ class Splitting:
 
         Raises SemanticError if a written split does not suit the label.
         """
-        if self.group and self.split and self.split.folds and is_class:
-            folds = msgspec.structs.replace(self.split.folds, label=label)
-            return replace(self, split=msgspec.structs.replace(self.split, folds=folds))
         if self.otherwise is not None and self.split and times is not None:
             if times.order_rows(self.split.fraction):
                 return self

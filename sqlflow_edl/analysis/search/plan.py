@@ -446,7 +446,8 @@ def plan(
     if folds != 1 and not (search_plan.held_out.query or search_plan.validates or search_plan.splitting.mark):
         test = search_plan.held_out.test if TEST in search_plan.names else 0.0
         gap = float(value_of(resolved, settings.GAP) or 0.0)
-        splitting = add_folds(first.splitting, folds, len(search_plan.columns), test, gap)
+        columns = len(search_plan.columns)
+        splitting = add_folds(first.splitting, folds, columns, label=first.label, test=test, gap=gap)
         search_plan = replace(search_plan, splitting=splitting)
     return search_plan if reduction is None else search_plan.reduce_to(reduction.sample(len(schema.names)))
 

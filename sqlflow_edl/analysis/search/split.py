@@ -24,17 +24,20 @@ class Division(NamedTuple):
     folds: int
 
 
-def add_folds(splitting: Splitting, number: int | None, columns: int, test: float, gap: float) -> Splitting:
+def add_folds(
+    splitting: Splitting, number: int | None, columns: int, *, label: str, test: float = 0.0, gap: float = 0.0
+) -> Splitting:
     """Return the split with folds of the rows. number: as written; None for the default, which rows by time lack.
 
     test: share of the test rows. gap: as of `spec.SplitFolds`.
     """
     split, otherwise = splitting.split, splitting.otherwise
     if otherwise is not None:
-        otherwise = add_folds(otherwise, number, columns, test, gap)
+        otherwise = add_folds(otherwise, number, columns, label=label, test=test, gap=gap)
     if split is not None and (number is not None or split.by != "time"):
         most = 0 if number is not None else SMALL * NARROW // max(columns, NARROW)
-        folds = spec.SplitFolds(number or FOLDS, most, test, gap)
+        of_groups = label if split.by == "group" else ""
+        folds = spec.SplitFolds(number or FOLDS, most, test, gap, of_groups)
         split = msgspec.structs.replace(split, folds=folds)
     return dataclasses.replace(splitting, split=split, otherwise=otherwise)
 

@@ -16,7 +16,7 @@ def label_column(options: ImportOptions) -> str:
 def class_label(
     options: ImportOptions, of_file: tuple[str | int | bool, ...], width: int | None
 ) -> spec.ClassLabel:
-    """Return the label of classes: those of the option, else of the file, else the numbers from 0.
+    """Return the label with the classes of the option, else of the file, else the numbers from 0.
 
     of_file: classes of the file. width: number of scores, None if it is unknown. Raises SemanticError if they disagree.
     """
@@ -27,7 +27,7 @@ def class_label(
             raise options.error(
                 "classes",
                 f"the file has the classes {_list(of_file)}, and classes names {_list(options.classes)}",
-                "leave classes out, or name those of the file",
+                "leave classes out, or name the classes of the file",
             )
     classes = of_file if of_file else options.classes or tuple(range(width or 0))
     count = 2 if width == 1 else width

@@ -11,7 +11,7 @@ from tests.edl.programs import rows_of
 from tests.edl.run.search.conftest import ROWS, waves
 
 
-def read(reader: PartsReader, start: int, end: int) -> list[float]:
+def read_values(reader: PartsReader, start: int, end: int) -> list[float]:
     return [value for batch in reader.read(start, end, ["y"]) for value in batch["y"].to_pylist()]
 
 
@@ -21,7 +21,7 @@ def test_a_range_leaves_out_the_rows_in_the_middle(tmp_path: Path, start: int, e
     assert reader.rows == ROWS - 20
     values = waves()["y"].to_pylist()
     left = values[:30] + values[50:]
-    assert read(reader, start, end) == left[start:end]
+    assert read_values(reader, start, end) == left[start:end]
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 75), (0, 10), (15, 45), (29, 31), (50, 75), (75, 75)])
@@ -29,4 +29,4 @@ def test_parts_are_read_in_their_own_order(tmp_path: Path, start: int, end: int)
     reader = PartsReader(rows_of(tmp_path, waves()), [(40, 70), (0, 0), (0, 40), (100, 105)])
     values = waves()["y"].to_pylist()
     assert reader.rows == 75
-    assert read(reader, start, end) == (values[40:70] + values[:40] + values[100:105])[start:end]
+    assert read_values(reader, start, end) == (values[40:70] + values[:40] + values[100:105])[start:end]

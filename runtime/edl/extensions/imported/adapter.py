@@ -136,7 +136,7 @@ class OnnxAdapter:
     def set_weights(self, weights: Mapping[str, Array]) -> None:
         if MODEL not in weights:
             raise JobError(
-                "the weights are not those of an ONNX file", hint="they were trained with another program"
+                "the weights belong to no ONNX file", hint="they were trained with another program"
             )
         data = np.asarray(weights[MODEL], dtype=np.uint8).tobytes()
         try:

@@ -109,7 +109,7 @@ LIBRARIES: Mapping[FileFormat, str] = {
 }
 
 
-def damaged(format_: FileFormat, why: str) -> JobError:
+def damaged_file_error(format_: FileFormat, why: str) -> JobError:
     """Return the error of a file that no library reads."""
     return JobError(
         f"the file is damaged, or is none of {LIBRARIES[format_].removesuffix(' Runtime')}: {why}",

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from edl.errors import SQLFlowError
-from edl.extensions.imported.description import LIBRARIES, FileDescription, FileRefusal, damaged
+from edl.extensions.imported.description import LIBRARIES, FileDescription, FileRefusal, damaged_file_error
 from edl.spec.imported import FileFormat
 
 
@@ -24,14 +24,14 @@ def main() -> int:
     parser.add_argument("file", type=Path)
     options = parser.parse_args()
     try:
-        answer: FileDescription | FileRefusal = _read(options.format, options.file.read_bytes())
+        answer: FileDescription | FileRefusal = _describe(options.format, options.file.read_bytes())
     except SQLFlowError as error:
         answer = FileRefusal(error.message, error.hint)
     sys.stdout.buffer.write(msgspec.json.encode(answer))
     return 0 if isinstance(answer, FileDescription) else 1
 
 
-def _read(format_: FileFormat, data: bytes) -> FileDescription:
+def _describe(format_: FileFormat, data: bytes) -> FileDescription:
     from edl.frameworks import prepare
 
     prepare(format_, 1)
@@ -45,7 +45,7 @@ def _read(format_: FileFormat, data: bytes) -> FileDescription:
     try:
         return reader(data)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, UnicodeDecodeError) as error:
-        raise damaged(format_, f"{type(error).__name__} {error}"[:200]) from error
+        raise damaged_file_error(format_, f"{type(error).__name__} {error}"[:200]) from error
 
 
 if __name__ == "__main__":

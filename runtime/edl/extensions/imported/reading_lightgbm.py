@@ -10,7 +10,7 @@ import lightgbm
 import msgspec
 
 from edl.errors import JobError
-from edl.extensions.imported.description import FileDescription, MatrixColumn, damaged
+from edl.extensions.imported.description import FileDescription, MatrixColumn, damaged_file_error
 from edl.frameworks.trees.engine import first_line
 
 _PANDAS = "pandas_categorical:"
@@ -36,13 +36,13 @@ def describe(data: bytes) -> FileDescription:
     """Return the description of a file. Raises JobError if LightGBM cannot read it, or for what is not imported."""
     text = data.decode()
     if not text.startswith("tree\n"):
-        raise damaged("lightgbm", "it does not begin with `tree`")
+        raise damaged_file_error("lightgbm", "it does not begin with `tree`")
     header = dict(line.partition("=")[::2] for line in text.partition("\nTree=")[0].splitlines())
     _check_complete(text, header)
     try:
         booster = lightgbm.Booster(model_str=text)
     except lightgbm.basic.LightGBMError as error:
-        raise damaged("lightgbm", first_line(error)) from None
+        raise damaged_file_error("lightgbm", first_line(error)) from None
     name, *settings = header.get("objective", "").split() or [""]
     _check_objective(name, settings, text)
     width = booster.num_feature()
@@ -67,7 +67,7 @@ def _check_complete(text: str, header: Mapping[str, str]) -> None:
     trees = text.count("\nTree=")
     announced = len(header.get("tree_sizes", "").split())
     if "\nend of trees" not in text or trees != announced:
-        raise damaged(
+        raise damaged_file_error(
             "lightgbm", f"it announces {announced:,} trees and has {trees:,}, or its end is missing"
         )
 

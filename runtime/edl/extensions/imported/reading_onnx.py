@@ -10,7 +10,7 @@ import numpy as np
 
 from edl.errors import JobError
 from edl.extensions.imported.adapter import FAILURES, TYPES, first_line, open_session
-from edl.extensions.imported.description import FileDescription, FileTensor, OwnExport, damaged
+from edl.extensions.imported.description import FileDescription, FileTensor, OwnExport, damaged_file_error
 from edl.extensions.imported.onnx_file import read_onnx, refuse_parts
 from edl.frameworks.onnx.columns import METADATA
 
@@ -20,13 +20,13 @@ def describe(data: bytes) -> FileDescription:
     try:
         file = read_onnx(data)
     except ValueError as error:
-        raise damaged("onnx", str(error)) from None
+        raise damaged_file_error("onnx", str(error)) from None
     refuse_parts(file)
     _check_by_onnx(data)
     try:
         session = open_session(data)
     except FAILURES as error:
-        raise damaged("onnx", first_line(error)) from None
+        raise damaged_file_error("onnx", first_line(error)) from None
     inputs = tuple(
         FileTensor(tensor.name, tensor.type, _shape(tensor.shape)) for tensor in session.get_inputs()
     )
@@ -60,7 +60,7 @@ def _check_by_onnx(data: bytes) -> None:
     try:
         onnx.checker.check_model(data)
     except (onnx.checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
-        raise damaged("onnx", first_line(error)) from None
+        raise damaged_file_error("onnx", first_line(error)) from None
 
 
 def _shape(shape: Any) -> tuple[int | None, ...]:

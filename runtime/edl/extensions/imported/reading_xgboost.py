@@ -11,7 +11,7 @@ import numpy as np
 import xgboost
 
 from edl.errors import JobError
-from edl.extensions.imported.description import FileDescription, MatrixColumn, damaged
+from edl.extensions.imported.description import FileDescription, MatrixColumn, damaged_file_error
 from edl.extensions.imported.reading_lightgbm import level_values
 from edl.frameworks.trees.engine import first_line
 
@@ -40,12 +40,14 @@ _CATEGORY = "c"  # type of a column
 def describe(data: bytes) -> FileDescription:
     """Return the description of a file. Raises JobError if XGBoost cannot read it, or for what is not imported."""
     if not data.startswith(b"{"):
-        raise damaged("xgboost", "it is neither JSON nor UBJSON; save_model('m.json') writes such a file")
+        raise damaged_file_error(
+            "xgboost", "it is neither JSON nor UBJSON; save_model('m.json') writes such a file"
+        )
     booster = xgboost.Booster()
     try:
         booster.load_model(bytearray(data))
     except (xgboost.core.XGBoostError, ValueError) as error:
-        raise damaged("xgboost", first_line(error)) from None
+        raise damaged_file_error("xgboost", first_line(error)) from None
     model = json.loads(bytes(booster.save_raw("json")))
     learner = model["learner"]
     name, parameters = learner["objective"]["name"], learner["learner_model_param"]

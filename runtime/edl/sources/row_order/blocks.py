@@ -24,6 +24,7 @@ from edl.spec import SplitFolds, ValidationBlocks
 
 TEST = -1  # number of the test rows, in place of a block
 DAY = 86_400.0  # seconds
+MOST_CLASSES = 100  # values of a label; more are numbers
 
 
 class Assigned(NamedTuple):
@@ -85,15 +86,15 @@ def assign_units(units: Units, drawn: Hashes, tested: Flags, number: int) -> Ass
 
 
 def group_rows(groups: Hashes, classes: Ints | None) -> Units:
-    """Return the groups as units. classes: number of each row's class; None without any.
+    """Return the groups as units. classes: number of each row's class; None without any. Of many, none counts.
 
     The class of a group is the class whose share in it exceeds its share in all rows by the largest factor.
     """
     hashes, of_rows, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     units = Units(hashes, sizes.astype(np.int64), None, of_rows.astype(np.int64))
-    if classes is None or not len(groups):
+    number = 0 if classes is None or not len(classes) else int(classes.max()) + 1
+    if classes is None or not 1 < number <= MOST_CLASSES:
         return units
-    number = int(classes.max()) + 1
     pairs, counts = np.unique(of_rows * number + classes, return_counts=True)
     of_pairs, kinds = np.divmod(pairs, number)
     factors = counts / sizes[of_pairs] / np.bincount(classes, minlength=number)[kinds]

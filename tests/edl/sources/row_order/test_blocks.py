@@ -60,6 +60,11 @@ def test_the_class_of_a_group_is_more_frequent_in_it_than_elsewhere() -> None:
     assert units.sizes.tolist() == [10] * 10
 
 
+def test_a_label_of_many_values_has_no_classes() -> None:
+    groups = np.repeat(np.arange(150, dtype=np.uint64), 2)
+    assert blocks.group_rows(groups, np.arange(300) // 2).kinds is None
+
+
 def test_rows_of_the_only_unit_of_a_class_are_assigned_one_by_one() -> None:
     of_rows = np.array([0, 0, 0, 1, 2, 2])
     units = Units(np.array([7, 8, 9], np.uint64), np.array([3, 1, 2]), np.array([0, 1, 1]), of_rows)

@@ -25,7 +25,7 @@ def test_large_tables_have_test_rows(total: int, training: int, validation: int,
 
 def test_rows_of_many_columns_count_several_times() -> None:
     split = Splitting(Split("random", "y"))
-    folded = [add_folds(split, None, columns, 0.0, 0.0).split for columns in (3, 200, 400, 1_000)]
+    folded = [add_folds(split, None, columns, label="y").split for columns in (3, 200, 400, 1_000)]
     assert [how.folds.most for how in folded if how and how.folds] == [5_000, 5_000, 2_500, 1_000]
     rows = Rows(False, 2_000, 1_600, 400)
     assert [divide(rows, 200, is_written=False, columns=columns).test for columns in (500, 600)] == [0, 200]
@@ -58,9 +58,14 @@ def test_written_test_rows_are_there_in_small_tables_too(written: bool, wanted: 
 def test_rows_by_time_have_folds_only_if_they_are_written() -> None:
     by_time, at_random = Split("time", "day"), Split("random", "y")
     split = Splitting(by_time, otherwise=Splitting(at_random))
-    default = add_folds(split, None, 3, 0.0, 0.0)
+    default = add_folds(split, None, 3, label="y")
     assert default.split == by_time
     assert default.otherwise is not None
     assert default.otherwise.split == Split("random", "y", folds=SplitFolds(5, 5_000))
-    written = add_folds(split, 3, 3, 0.2, 7.0)
+    written = add_folds(split, 3, 3, label="y", test=0.2, gap=7.0)
     assert written.split == Split("time", "day", folds=SplitFolds(3, 0, 0.2, 7.0))
+
+
+def test_folds_of_groups_know_the_label() -> None:
+    split = add_folds(Splitting(Split("group", "shop")), 3, 3, label="y").split
+    assert split == Split("group", "shop", folds=SplitFolds(3, label="y"))

@@ -108,7 +108,7 @@ def test_a_classifier_of_skl2onnx_predicts_as_scikit_learn(
 
 
 def matching_rows(own: pd.DataFrame, repository: Path) -> list[int]:
-    """Return the places of the rows of a table among those of scikit-learn's iris."""
+    """Return the places of the rows of a table among the rows of scikit-learn's iris."""
     from sklearn.datasets import load_iris
 
     places: dict[tuple[float, ...], int] = {}
