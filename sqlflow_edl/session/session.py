@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from edl import data
+from edl.checkpoints.kept import KeptCheckpoints, keeps_checkpoints
 from edl.errors import SemanticError, SourceError, SQLFlowError, raise_all
 from edl.extension_loader import ExtensionError, load
 from edl.jobs import job_folder
@@ -120,6 +121,8 @@ class Session:
         self.source.unpin_abandoned()
         with contextlib.suppress(SQLFlowError):  # locked or read-only: a later session does it
             self.source.sweep(job_folder.is_over)
+            if keeps_checkpoints(self.source.url):
+                KeptCheckpoints(self.source).sweep_given_up()
 
     def close(self) -> None:
         self._predictions.drop()

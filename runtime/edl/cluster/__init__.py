@@ -65,6 +65,7 @@ class Change(msgspec.Struct, frozen=True):
 
     `exit_code` is its process's exit code, negative for a signal, or None if unknown. `detail` is a description, `hint`
     a remedy for the user. `remedied` is True if the next incarnation gets the resources that this one lacked.
+    `leaving`: it runs, and another party has asked it to leave.
     """
 
     instance: Instance
@@ -75,6 +76,7 @@ class Change(msgspec.Struct, frozen=True):
     detail: str = ""
     hint: str = ""
     remedied: bool = False
+    leaving: bool = False
 
 
 class Wishes(msgspec.Struct, frozen=True):

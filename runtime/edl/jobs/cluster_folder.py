@@ -13,6 +13,8 @@ metrics          master: host:port that serves metrics to Prometheus
 events.jsonl     master: events for clients, one a line (`edl.jobs.event_log`)
 snapshot.json    master: status of the running job (`edl.jobs.snapshot`); without a master its client writes both
 kubernetes.json  client: deployment of a job on Kubernetes (`edl.cluster.kubernetes.deployment`)
+settings.json    client: settings of a job on Kubernetes
+kept             client: the checkpoint of a training on Kubernetes is in its data source (`edl.checkpoints.kept`)
 client.json      client: its build, of a job on Kubernetes (`edl.build`)
 """
 
@@ -237,6 +239,17 @@ class ClusterFolder:
     @property
     def cancel_is_requested(self) -> bool:
         return (self.path / "cancel").exists()
+
+    def mark_kept(self) -> None:
+        """Record that the data source has the checkpoint and the rows of a training in pods that failed."""
+        self._write("kept", b"", durable=True)
+
+    def unmark_kept(self) -> None:
+        (self.path / "kept").unlink(missing_ok=True)
+
+    @property
+    def is_kept(self) -> bool:
+        return (self.path / "kept").exists()
 
     def write_master_address(self, address: str) -> None:
         self._write("address", address.encode())

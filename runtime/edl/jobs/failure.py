@@ -17,12 +17,16 @@ from edl.jobs.outcome import JobCancelledError, JobInterruptedError, JobPausedEr
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
-    """Failure or cancellation of a job; its log has the full traceback. `traceback` has frames of users' code only."""
+    """Failure or cancellation of a job; its log has the full traceback. `traceback` has frames of users' code only.
+
+    `kept`: a training on Kubernetes can be resumed, because its checkpoint and its rows are in its data source.
+    """
 
     code: str
     message: str
     hint: str | None = None
     traceback: str = ""
+    kept: bool = False
 
 
 _ERRORS: dict[str, type[SQLFlowError]] = {

@@ -318,17 +318,21 @@ class JobFolder:
 
     @property
     def is_resumable(self) -> bool:
-        """True for a training on this machine that has made no model, and for a script with `edl.elastic`."""
+        """True for a training that has made no model and left what it needs, and for a script with `edl.elastic`."""
         return self._is_resumable_as(self.status().state)
 
     def _is_resumable_as(self, state: State) -> bool:
         """Return True if a job in this state can be resumed. One that failed in one process needs a checkpoint, because
-        it would fail again from the beginning.
+        it would fail again from the beginning; one in pods needs a checkpoint in its data source.
         """
         status, cluster = self.status(), ClusterFolder(self.path)
         if status.kind == "run":
             return not status.place and script_run.keeps_state(self.path)
-        if status.kind != "train" or status.place or not cluster.has_run_spec or self.archive.exists():
+        if status.kind != "train" or self.archive.exists():
+            return False
+        if status.place:
+            return cluster.is_kept
+        if not cluster.has_run_spec:
             return False
         return state != "failed" or cluster.state.exists() or cluster.process("supervisor") is not None
 
@@ -511,6 +515,13 @@ def is_over(job_id: str) -> bool:
     except ValueError:
         return False
     return datetime.now(UTC) - began > LONGEST
+
+
+def is_given_up(job_id: str) -> bool:
+    """Return True if a job is over and cannot be resumed either."""
+    return is_over(job_id) and not (
+        (folder := JobFolder(state_folder() / "jobs" / job_id)).path.is_dir() and folder.can_resume
+    )
 
 
 def sweep() -> list[JobFolder]:

@@ -6,6 +6,7 @@ Nothing that was computed is deleted before what takes its place survives a cras
     unfinished file                       at any time: nobody was told of it
     older version of a file               by the renaming of the new one over it, once that is flushed
     checkpoint                            once it is superseded: `superseded_checkpoints`
+    checkpoint kept in a data source      once it is superseded there, or the job is done or given up: `KEPT` is over
     checkpoint without its last file      when a trainer has read the one to resume from: its writer is gone
     damaged checkpoint                    with the job
     segment of an update log              when the state store refers to a checkpoint behind it

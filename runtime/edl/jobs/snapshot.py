@@ -108,8 +108,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     were applied by parameter servers, and lost. `counts` cover all servers since the start of the job, also earlier
     ones. `workers` is the wanted number of workers, `servers` the number of parameter servers, `wanted_servers` their
     number after the change that is under way, described by `server_change`. `paused`: no instance runs, and none will
-    until the job is resumed. `phase`, `total`, `seconds` and `limit` are as in `edl.jobs.events.Progress`; of a search
-    `rows` counts ended trials.
+    until the job is resumed; `kept`: its checkpoint is in its data source, and outlives all pods. `phase`, `total`,
+    `seconds` and `limit` are as in `edl.jobs.events.Progress`; of a search `rows` counts ended trials.
     """
 
     started: str
@@ -139,6 +139,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     total: int = 0
     seconds: float = 0.0
     limit: float = 0.0
+    kept: bool = False
 
     def write(self, path: Path) -> None:
         """Replace the file atomically."""

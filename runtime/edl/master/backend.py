@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from edl.checkpoints.kept import KeptCheckpoint
 from edl.checkpoints.master_store import Keeper
 from edl.cluster import Cluster, Wishes
 from edl.jobs.event_log import Event
@@ -56,7 +57,7 @@ class Backend:
     (0: none), `clock` returns seconds that never go back, `interval` is the number of seconds between two progress
     events, `register_secs` the time for a running process to register, and `wait_secs` the time that the job may wait
     for instances without which it does not go on. `relayed` holds the output and other files of a job if its client
-    sees no folder of the instances.
+    sees no folder of the instances. `kept` keeps a checkpoint that outlives them.
     """
 
     cluster: Cluster
@@ -78,3 +79,4 @@ class Backend:
     end_instances: Callable[[], None] | None = None
     show_end: Callable[[End], None] = lambda end: None
     relayed: Keeper | None = None
+    kept: KeptCheckpoint | None = None

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from edl import exit_codes, tls
+from edl.checkpoints.kept import KeptCheckpoint, keeps_checkpoints
 from edl.checkpoints.master_store import Keeper
 from edl.cluster.environment import own_address
 from edl.cluster.kubernetes import names
@@ -65,7 +66,7 @@ def serve(
 
 def _run(folder: ClusterFolder, events: EventStream, lease_secs: float) -> int:
     spec = from_json((folder.job / "program" / "job.json").read_bytes())
-    with connect_master(folder, events, spec.cluster.workers) as connection:
+    with connect_master(folder, events, spec.cluster.workers, keeps=spec.kind == "train") as connection:
         return run(spec, folder, connection.backend, lease_secs)
 
 
@@ -80,7 +81,10 @@ class Connected:
 
 
 @contextmanager
-def connect_master(folder: ClusterFolder, events: EventStream, workers: int) -> Iterator[Connected]:
+def connect_master(
+    folder: ClusterFolder, events: EventStream, workers: int, *, keeps: bool = False
+) -> Iterator[Connected]:
+    """Connect a master to the cluster. `keeps`: it keeps a checkpoint in the data source, if that can."""
     deployment, intent = _read_job_files(folder)
     with (
         connect(in_pod=True) as api,
@@ -108,6 +112,9 @@ def connect_master(folder: ClusterFolder, events: EventStream, workers: int) -> 
             wait_secs=deployment.policy.longest_wait,
             supervised=False,
             end_instances=lambda: cluster.end_all(GRACE),
+            kept=KeptCheckpoint(intent.source, job.id)
+            if keeps and keeps_checkpoints(intent.source)
+            else None,
         )
         yield Connected(backend, cluster, board, output)
 

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
+
 from edl import exit_codes, reachability
 from edl.checkpoints import CheckpointStore, factory
 from edl.cluster import Change, Instance, Order, Room, Wishes
@@ -28,6 +30,7 @@ from edl.master.backend import Backend
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.scaler import Scaler
 from edl.master.instances.watch import follow
+from edl.master.keeping import Keeping, bring_back
 from edl.master.pace import SECS, Pace, collect_rarely
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator
 from edl.master.ps.ps_client import PsClient
@@ -39,7 +42,7 @@ from edl.master.reporting.tensorboard import CurveCopies, Curves
 from edl.master.servicer import Service, serve
 from edl.master.state import MasterState
 from edl.master.state_loop import StateLoop
-from edl.master.stopping import INTERRUPTED, PAUSED, Deadline, Stopper, WaitLimit, wait_until
+from edl.master.stopping import INTERRUPTED, LEAVING, PAUSED, Deadline, Stopper, WaitLimit, wait_until
 from edl.master.stored_checkpoints import StoredCheckpoints, stored_checkpoints
 from edl.master.tasks.recovery import (
     AllReduceRecovery,
@@ -110,6 +113,7 @@ def restore_tasks(
             "the files of this job have changed since it began, so its master cannot go on",
             hint="submit it again, with data that nothing writes to meanwhile",
         )
+    bring_back(state, checkpoints, backend.kept)
     tasks = TaskManager(
         plan(spec, spec.rows),
         state,
@@ -153,6 +157,7 @@ class Master:
         self._store = store
         self._checkpoints = checkpoints
         self._keeper = factory.keeper(folder.job)
+        self._keeping = Keeping(tasks, checkpoints, backend.kept, copies=factory.are_with_master(folder.job))
         when = partial(factory.adapt_settings, spec.checkpoints, folder.job)
         served = spec.kind == "train" and spec.cluster.parameter_servers
         self._servers = _servers(spec, tasks, mode, when) if served else None
@@ -213,6 +218,7 @@ class Master:
         self._leaving, self._unpaused = asyncio.Event(), asyncio.Event()
         self._needed = self._instances.needed_instances  # slots that the quota was asked for
         self._wanting: asyncio.Future[None] | None = None
+        self._departing: asyncio.Future[None] | None = None
 
     async def run(self) -> int:
         """Serve until the job is over and all workers know, or this master must exit. Return the exit code."""
@@ -274,7 +280,9 @@ class Master:
             await going_on
             return await self._end()
         going_on.cancel()
-        if leaving.done():
+        if leaving.done() or stopped.result() is LEAVING:
+            if not self._instances.anyone_stays:
+                await self._keeping.keep()
             await self._state_loop.write()
             log("terminated: the next master continues from here")
             await self._keep_curves()
@@ -287,14 +295,17 @@ class Master:
         A pause that a wish asked for ends with it: this master stays, because checkpoints may be on its disk.
         """
         while True:
+            self._reporter.keeping = self._keeping.is_possible
             why = await self._stopper.stop()
             if self._backend.wishes is None or why is not PAUSED:
                 return why
+            await self._keeping.keep()
             await self._state_loop.write()
+            self._reporter.keeping = False
+            self._backend.show(self._reporter.snapshot())
             log("the job is paused")
             state = self._tasks.state
             if state.held:  # the hint tells followers whether it was resumed since
-                self._backend.show(self._reporter.snapshot())
                 self._backend.events.write(Failed(JobPausedError.code, state.held, state.resumed))
             await self._unpaused.wait()
             self._stopper.withdraw()
@@ -345,14 +356,18 @@ class Master:
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, os._exit, exit_codes.PREEMPTED)
         if self._ps_client is not None:
             await self._ps_client.tidy()
-        if not (self._tasks.state.failed and self._backend.supervised):
+        kept = bool(self._tasks.state.failed) and await self._keeping.keep()
+        if not kept:
+            await self._keeping.remove()
+        if not (kept or (self._tasks.state.failed and self._backend.supervised)):
             try:
                 await asyncio.to_thread(self._store.clear)
             except (OSError, SQLFlowError) as error:
                 log(f"checkpoints of the job remain: {error}")
-        code = self._reporter.end(
-            await asyncio.to_thread(self._backend.result_store.end, self._reporter.outcome)
-        )
+        end = self._reporter.outcome
+        if kept and isinstance(end, Failed):
+            end = msgspec.structs.replace(end, kept=True)
+        code = self._reporter.end(await asyncio.to_thread(self._backend.result_store.end, end))
         await self._keep_curves()
         return code
 
@@ -456,8 +471,19 @@ class Master:
         """Leave to another master. Where all processes of a machine are asked to end, the supervisor is too, and orders
         the end of the job.
         """
-        loop = asyncio.get_running_loop()
-        loop.call_later(ORDER_SECS if self._backend.supervised else 0.0, self._leave)
+        if self._backend.supervised:
+            asyncio.get_running_loop().call_later(ORDER_SECS, self._leave)
+        elif self._departing is None:
+            self._departing = asyncio.ensure_future(self._depart())
+
+    async def _depart(self) -> None:
+        """Leave at once, or with the last checkpoint if all pods of the job are asked to leave, one after another."""
+        if self._keeping.is_possible and not self._stopper.has_begun:
+            await wait_until(lambda: not self._instances.anyone_stays, ORDER_SECS)
+            if not self._instances.anyone_stays and not self._tasks.is_finished:
+                self._stopper.begin(LEAVING)
+                return
+        self._leave()
 
     def _leave(self) -> None:
         if not (self._backend.supervised and self._stopper.has_begun) and not self._tasks.is_finished:

@@ -43,7 +43,8 @@ class SourceResultStore:
             with closing(connect(self._intent.source)) as source:
                 if isinstance(end, Failed):
                     self._take_back(source, end)
-                self._unpin(source)
+                if not (isinstance(end, Failed) and end.kept):
+                    self._unpin(source)
         except SQLFlowError as error:  # the next session of a client repeats it
             log(f"temporary data of the job remains in its data source for now: {error.message}")
         return end

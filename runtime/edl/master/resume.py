@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 
 from edl.checkpoints import factory
+from edl.checkpoints.kept import KeptCheckpoint, keeps_checkpoints
 from edl.data import open_reader
 from edl.data.pinned import read_pinned, verify_rows
 from edl.errors import ClusterError, DamagedError, SourceError, SpecError, SQLFlowError
@@ -33,7 +34,7 @@ from edl.master.state import Checkpoint, MasterState
 from edl.master.state_store import FileStateStore
 from edl.master.stored_checkpoints import stored_checkpoints
 from edl.master.tasks.lease_table import repeated_steps
-from edl.models.pending import orders_damage, store_command, unmark_handled
+from edl.models.pending import destination, orders_damage, store_command, unmark_handled
 from edl.spec import JobSpec, from_json
 from edl.tasks import encoding
 
@@ -133,15 +134,15 @@ def _obstacle(job: JobFolder, status: Status) -> tuple[str, str | None] | None:
     again = "run its statement again"
     if status.is_alive:
         return "it runs", f"follow it with `sqlflow attach {job.id}`"
-    if status.place:
-        return f"it ran on {status.place}, and pods leave no folder behind", again
+    if status.place and status.kind == "train" and not ClusterFolder(job.path).is_kept:
+        return f"it ran on {status.place}, and no checkpoint of it was kept", again
     if status.state in ("done", "finished"):
         return "it has succeeded", None
     if status.state == "cancelled":
         return "it was cancelled, which removes its checkpoints", again
     if status.kind != "train" and not script_run.keeps_state(job.path):
         return f"it is not a training, but of the kind {status.kind}", again
-    if not ClusterFolder(job.path).has_run_spec:
+    if not status.place and not ClusterFolder(job.path).has_run_spec:
         return "it ran in one process, which wrote no checkpoints", again
     return None
 
@@ -154,7 +155,7 @@ def _missing_part(job: JobFolder, status: Status) -> tuple[str, str | None] | No
         return why, f"it is {job.archive}, and {store_command(job.path)} stores it"
     if (damage := orders_damage(job.path)) is not None:
         return damage, job.export_hint
-    if not Path(folder := ClusterFolder(job.path).run_spec().folder).is_dir():
+    if not status.place and not Path(folder := ClusterFolder(job.path).run_spec().folder).is_dir():
         return f"the folder in which it was started is gone: {folder}", None
     if not job.can_resume:
         days = job_folder.KEPT.days
@@ -207,16 +208,22 @@ def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
         warnings = (*wrong,)
         if recorded is not None:
             state.checkpoint = sound
-    state.failed, state.cancelled, state.failures = None, "", {}
-    state.rendezvous.vain = 0
-    state.began = state.seconds
-    if not spec.cluster.workers:  # it ran in one process
-        state.workers = state.workers or 1
+    reopen(state, spec)
     store.write(encoding.encode(state))
     resumption = _point(state, sound)
     if spec.search is not None:
         resumption = Resumption(trials=max(resumption.trials, job.ended_trials))
     return msgspec.structs.replace(resumption, last=last if warnings else 0, warnings=warnings)
+
+
+def reopen(state: MasterState, spec: JobSpec) -> None:
+    """Remove the end of the job from its state, or what keeps it paused; the time until now does not count."""
+    state.failed, state.cancelled, state.failures = None, "", {}
+    state.rendezvous.vain = 0
+    state.began = state.seconds
+    state.held, state.resumed, state.written = "", "", 0.0
+    if not spec.cluster.workers:  # it ran in one process
+        state.workers = state.workers or 1
 
 
 def _postpone(job: JobFolder) -> None:
@@ -226,6 +233,11 @@ def _postpone(job: JobFolder) -> None:
         began = float(job.search_began.read_text(encoding="ascii"))
         since = datetime.now(UTC) - datetime.fromisoformat(ended)
         replace_file(job.search_began, repr(began + since.total_seconds()).encode())
+
+
+def point_of(state: MasterState) -> Resumption:
+    """Return where a job with this state continues, if its checkpoint is there."""
+    return _point(state, state.checkpoint)
 
 
 def _point(state: MasterState, checkpoint: Checkpoint | None) -> Resumption:
@@ -270,6 +282,9 @@ def remove_older(age: timedelta) -> list[JobFolder]:
 def remove_checkpoints(job: JobFolder) -> None:
     """Remove checkpoints that are not in the job's folder, or log why that fails."""
     try:
+        intent = destination(job.path)
+        if ClusterFolder(job.path).is_kept and intent is not None and keeps_checkpoints(intent.source):
+            KeptCheckpoint(intent.source, job.id, insists=False).remove()
         factory.for_master(job.path).clear()
     except (OSError, SQLFlowError) as error:
         log(f"checkpoints of job {job.id} remain: {error}")

@@ -156,7 +156,7 @@ class MasterState(msgspec.Struct):
     deadline counts: its start, or its last resumption. `digest` is the digest of the rows, the same for all masters of
     the job. `written` is the date of the last write in seconds since 1970, 0 before a pause: the time without a master
     is time of the job too. `held` is why the job is paused without a wish, and `resumed` the last wish to resume it
-    before that.
+    before that. `kept` is the last checkpoint that was kept outside of the pods.
     """
 
     epoch: int = 0  # epoch of the master
@@ -187,6 +187,7 @@ class MasterState(msgspec.Struct):
     written: float = 0.0
     held: str = ""
     resumed: str = ""
+    kept: str = ""
 
     def begin_epoch(self) -> None:
         """Begin the epoch of a new master. From its point of view, every member was seen just now."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable
 
 from edl.cluster import Wishes
@@ -24,6 +25,9 @@ from edl.master.tasks.task_manager import TaskManager
 
 PAUSED = Failed(JobPausedError.code, "the job was paused")
 INTERRUPTED = Failed(JobInterruptedError.code, "the job was interrupted by SIGTERM")
+# All pods of a job are asked to leave together: its node is drained, or a queue takes back all that it gave.
+LEAVING = Failed(JobInterruptedError.code, "all pods of the job are asked to leave")
+LEAVING_SECS = 7.0  # until their last checkpoint; the master has 10 s to end
 GROUP_SECS = 30.0  # time for the group of the last worker to form
 STEP_SECS = STOP_GRACE + 10.0  # time of each other step
 POLL = 0.02
@@ -122,7 +126,7 @@ class Stopper:
             log(f"{why.message}: its workers leave")
             self._why = why
             self._set_begun(True)
-            if why is INTERRUPTED:  # before another worker is started
+            if why in (INTERRUPTED, LEAVING):  # before another worker is started
                 self._instances.keep("servers")
 
     def begin_stopped(self) -> None:
@@ -142,13 +146,16 @@ class Stopper:
         if self._instances.kept == "none":  # as an earlier master left it
             return self._why
         rendezvous = self._tasks.rendezvous
-        if self._why is not INTERRUPTED and len(rendezvous.members) > 1 and not rendezvous.complete:
+        hurries = self._why in (INTERRUPTED, LEAVING)
+        clock = asyncio.get_running_loop().time
+        end = clock() + LEAVING_SECS if self._why is LEAVING else math.inf
+        if not hurries and len(rendezvous.members) > 1 and not rendezvous.complete:
             self._instances.keep("one worker")
             await wait_until(lambda: self._is_alone or not self._instances.workers, GROUP_SECS)
         self._instances.keep("servers")
-        await wait_until(lambda: not self._instances.workers, STEP_SECS)
+        await wait_until(lambda: not self._instances.workers, min(STEP_SECS, end - clock()))
         if self._servers is not None and not self._tasks.is_finished:
-            await self._write_checkpoint(self._servers)
+            await self._write_checkpoint(self._servers, lambda: min(STEP_SECS, max(0.0, end - clock())))
         self._instances.keep("none")
         return self._why
 
@@ -162,13 +169,21 @@ class Stopper:
         """True if one worker runs, and is the group."""
         return len(self._instances.workers) == 1 == len(self._tasks.rendezvous.members)
 
-    async def _write_checkpoint(self, servers: Servers) -> None:
+    async def _write_checkpoint(self, servers: Servers, left: Callable[[], float]) -> None:
+        """Let the servers write a checkpoint. left: seconds of each step.
+
+        Copies in their memory are of no use to those that come after all servers have left.
+        """
         checkpoints = servers.checkpoints
-        if checkpoints.in_memory or not (servers.is_ready and servers.is_open):
+        if not (servers.is_ready and servers.is_open):
             return
-        await wait_until(lambda: not checkpoints.under_way, STEP_SECS)
+        if checkpoints.in_memory:
+            if self._why is not LEAVING:
+                return
+            checkpoints.leave_memory()
+        await wait_until(lambda: not checkpoints.under_way, left())
         checkpoints.request()
-        await wait_until(lambda: not checkpoints.requested, STEP_SECS)
+        await wait_until(lambda: not checkpoints.requested, left())
 
 
 async def wait_until(condition: Callable[[], bool], seconds: float) -> None:

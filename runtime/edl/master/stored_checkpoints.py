@@ -8,6 +8,7 @@ from: when a newer one is damaged, and when the state store itself is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -23,6 +24,7 @@ from edl.checkpoints import (
     mark_damaged,
     sound_names,
 )
+from edl.checkpoints.kept import KeptCheckpoint
 from edl.checkpoints.trainer import PARTIAL, read_checkpoint, read_position, verify_checkpoint
 from edl.errors import DamagedError, SpecError, SQLFlowError
 from edl.files import replace_file
@@ -62,6 +64,19 @@ class StoredCheckpoints:
     def is_there(self, name: str) -> bool:
         """Return True if the checkpoint exists and is not known to be damaged."""
         return name in self._sound()
+
+    def bring_back(self, name: str, kept: KeptCheckpoint) -> None:
+        """Fetch a kept checkpoint, unless it is here, or log that it is gone."""
+        if self.is_there(name):
+            return
+        try:
+            kept.fetch(name, self.folder_of(name))
+        except GoneError as error:
+            log(f"{error}, and was kept in the data source")
+
+    def folder_of(self, name: str) -> Path:
+        """Return the folder of a checkpoint on this disk."""
+        return self._store.folder / name
 
     def is_damaged(self, name: str) -> bool:
         """Return True if the checkpoint is known to be damaged."""

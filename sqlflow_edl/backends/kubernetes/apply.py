@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import msgspec
 
@@ -18,20 +19,23 @@ from edl.cluster.kubernetes.api_calls import APIRefusedError, Calls
 from edl.cluster.kubernetes.connect import connect, default_namespace
 from edl.cluster.kubernetes.deployment import Deployment, write_deployment
 from edl.data.server_url import parse_server
-from edl.errors import ClusterError
+from edl.errors import ClusterError, SpecError
+from edl.files import replace_file
 from edl.jobs.cluster_folder import ClusterFolder
-from edl.jobs.job_folder import JobFolder
+from edl.jobs.job_folder import STARTING, JobFolder
 from edl.jobs.script_run import FILE as SCRIPT
 from edl.models.pending import FILE as INTENT
 from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
+from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.backends.kubernetes import permissions
 from sqlflow_edl.backends.kubernetes.certificates import encrypts, issue
 from sqlflow_edl.backends.kubernetes.manifests.objects import JobManifests, Submission
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object
 from sqlflow_edl.backends.kubernetes.permissions import NETWORKING, RBAC, Right
-from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings
+from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings, read_configuration
 
+SETTINGS = "settings.json"  # in the folder `cluster` of a job
 AT_ONCE = 8  # objects that are created at the same time
 ROLE_SECS, ROLE_POLL = 10.0, 0.1  # limit until the API server finds a new Role; poll interval
 PARTING = 10.0  # seconds to retry the clean-up
@@ -60,13 +64,45 @@ def check(settings: KubernetesSettings) -> None:
         )
 
 
-def apply(job: JobFolder, spec: JobSpec | RunnableSpec, settings: KubernetesSettings) -> Deployment:
+def deploy(
+    job: JobFolder, spec: JobSpec | RunnableSpec, settings: KubernetesSettings, state: bytes = b""
+) -> None:
+    """Start the job in the folder; see `apply`. The folder keeps the settings, with which it can be started again."""
+    folder = ClusterFolder(job.path).path
+    folder.mkdir(mode=0o700, exist_ok=True)
+    replace_file(folder / SETTINGS, msgspec.json.encode(settings.values))
+    before = job.status().place
+    job.update(place=STARTING)  # from now on the job may exist in the cluster
+    try:
+        deployment = apply(job, spec, settings, state)
+    except BaseException:
+        job.update(place=before)
+        raise
+    job.update(place=f"kubernetes {deployment.namespace}/{deployment.name}")
+
+
+def read_settings(job: JobFolder) -> KubernetesSettings:
+    """Return the settings with which the job was submitted. Those that this version adds have their defaults."""
+    try:
+        values = msgspec.json.decode(
+            (ClusterFolder(job.path).path / SETTINGS).read_bytes(), type=dict[str, Setting]
+        )
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise SpecError(f"the settings of job {job.id} cannot be read: {error}") from None
+    return KubernetesSettings({**read_configuration().settings().values, **values})
+
+
+def apply(
+    job: JobFolder, spec: JobSpec | RunnableSpec, settings: KubernetesSettings, state: bytes = b""
+) -> Deployment:
     """Start the job from the program and pinned rows in its folder; record its deployment in the folder.
+
+    state: of an earlier master, from which the job goes on.
 
     Raises ClusterError if it does not start, and then leaves nothing of it in the cluster; SemanticError if a setting
     is wrong.
     """
-    objects = JobManifests(submission(job, spec, settings))
+    objects = JobManifests(replace(submission(job, spec, settings), state=state))
     with connect(settings.text("context")) as api:
         return _Application(Calls(api), objects, job).run()
 

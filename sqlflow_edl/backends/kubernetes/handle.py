@@ -21,6 +21,7 @@ from edl.cluster.kubernetes.pods import Pod
 from edl.cluster.kubernetes.status_map import read_end, read_snapshot
 from edl.cluster.kubernetes.wishes import wishes_of
 from edl.errors import ClusterError, SQLFlowError
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.failure import Failed
 from edl.jobs.job_folder import STARTING, JobFolder, State, Status
 from edl.jobs.outcome import JobCancelledError, JobPausedError, Outcome
@@ -113,9 +114,11 @@ class KubernetesJobHandle:
 
     def resume(self) -> str:
         if not self.folder.status().is_alive:
-            from edl.master.resume import check  # loads more than other commands need
+            from sqlflow_edl.backends.kubernetes.continuing import (
+                resume_failed,  # loads more than other commands need
+            )
 
-            check(self.folder)  # says why it cannot be resumed
+            return resume_failed(self.folder)
         return self._steered_job.resume()
 
     def scale(self, numbers: Numbers) -> str:
@@ -149,6 +152,7 @@ class KubernetesJobHandle:
         if isinstance(end, Failed):
             if end.code == JobCancelledError.code:
                 return self._record_end("cancelled")
+            self._mark_kept(end)
             return self._record_end("failed", end.message)
         if job.condition("Failed") is not None:
             return self._record_end(
@@ -184,8 +188,13 @@ class KubernetesJobHandle:
         """Record the end of a job that is gone from the cluster; `unknown` if nothing shows it. That is asked again."""
         end, why = judge_absent(self.folder)
         if isinstance(end, Failed):
+            self._mark_kept(end)
             return self._record_end("failed", end.message)
         return self._record_end("unknown", why) if end is None else self._record_end("done")
+
+    def _mark_kept(self, end: Failed) -> None:
+        if end.kept:
+            ClusterFolder(self.folder.path).mark_kept()
 
     def _paused_or_running(self, status: Status, job: KubernetesJob) -> Status:
         """Record whether the job is paused: any user of the cluster may pause and resume it, and its deadline too."""

@@ -11,6 +11,7 @@ from contextlib import closing
 from datetime import datetime
 from typing import NamedTuple
 
+from edl.checkpoints.kept import KeptCheckpoints, keeps_checkpoints
 from edl.data import connect, redacted
 from edl.errors import JobError, SQLFlowError
 from edl.jobs.failure import Failed
@@ -52,10 +53,11 @@ def _find_end(job: JobFolder) -> Outcome | Failed | None:
             stored = f"{intent.name}: {rows:,} row{'' if rows == 1 else 's'}"
             return Outcome(intent.kind, rows, 0.0, stored=stored, notes=(RESULT_FOUND,))
         version = registry_of(intent, source).version_with_key(intent.name, job.id)
+        is_kept = keeps_checkpoints(source.url) and bool(KeptCheckpoints(source).names(job.id))
     if version is None:
         return None
     if version.state == "failed":
-        return Failed(JobError.code, version.reason)
+        return Failed(JobError.code, version.reason, kept=is_kept)
     seconds = (
         datetime.fromisoformat(version.created) - datetime.fromisoformat(status.started)
     ).total_seconds()

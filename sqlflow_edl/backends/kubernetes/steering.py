@@ -1,8 +1,8 @@
 """Pause, resumption and numbers of workers and servers of a job on Kubernetes, as wishes that its master reads from the
 Job.
 
-A paused job has no worker and no server. If its checkpoints outlive the master's pod, the Job is suspended, which ends
-that pod too; else the pod stays, because they are on its disk.
+A paused job has no worker and no server. If its checkpoints outlive the pod of the master, on a volume, in an object
+store or in the data source, the Job is suspended, which ends that pod too; else the pod stays: they are on its disk.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ class SteeredKubernetesJob:
         self._annotate({names.PAUSED: "true"})
         snapshot = self._wait_for_pause()
         # Kueue would resume a Job that someone else has suspended.
-        stays = is_queued or not self._keeps_checkpoints()
+        is_kept = self._keeps_checkpoints() or (snapshot is not None and snapshot.kept)
+        stays = is_queued or not is_kept
         if not stays:
             self._objects.patch({"spec": {"suspend": True}})
         self.folder.update(state="paused")

@@ -8,7 +8,7 @@ from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableErro
 from edl.cluster.kubernetes.connect import current_context
 from edl.data.source import Pinned
 from edl.errors import SemanticError
-from edl.jobs.job_folder import STARTING, JobFolder
+from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.termination import DetachedError, TerminatedError
 from edl.models.pending import forget_intent
@@ -16,7 +16,7 @@ from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.base import Follower, LostSightError
 from sqlflow_edl.backends.kubernetes import statements
-from sqlflow_edl.backends.kubernetes.apply import apply, check
+from sqlflow_edl.backends.kubernetes.apply import check, deploy
 from sqlflow_edl.backends.kubernetes.handle import KubernetesJobHandle
 from sqlflow_edl.backends.kubernetes.settings import Configuration, KubernetesSettings
 from sqlflow_edl.syntax.ast import Statement
@@ -128,11 +128,5 @@ def start_job(
     job: JobFolder, spec: JobSpec | RunnableSpec, settings: KubernetesSettings
 ) -> KubernetesJobHandle:
     """Submit the job in the folder."""
-    job.update(place=STARTING)  # from now on the job may exist in the cluster
-    try:
-        deployment = apply(job, spec, settings)
-    except BaseException:
-        job.update(place="")
-        raise
-    job.update(place=f"kubernetes {deployment.namespace}/{deployment.name}")
+    deploy(job, spec, settings)
     return KubernetesJobHandle(job)

@@ -11,9 +11,11 @@ import pytest
 from edl.data import ConflictError, Source, connect
 from edl.data.source import MissingRightError
 from edl.errors import SemanticError, SourceError, SpecError
+from edl.models.registry import own_tables
 from edl.models.registry import tables as tables_module
+from edl.models.registry.own_tables import CHUNK_BYTES
 from edl.models.registry.records import ModelRecord
-from edl.models.registry.tables import CHUNK_BYTES, CHUNKS, MODELS, TableRegistry
+from edl.models.registry.tables import CHUNKS, MODELS, TableRegistry
 from tests.mariadb import Server
 
 RECORD = ModelRecord(
@@ -99,7 +101,7 @@ def test_an_archive_of_any_size_comes_back_byte_for_byte(
     monkeypatch: pytest.MonkeyPatch,
     sizes: tuple[int, ...],
 ) -> None:
-    monkeypatch.setattr(tables_module, "CHUNKS_PER_READ", 8)
+    monkeypatch.setattr(own_tables, "CHUNKS_PER_READ", 8)
     chunks = 0
     for version, size in enumerate(sizes, 1):
         pattern = bytes(range(251)) * (size // 251 + 1)
@@ -234,7 +236,7 @@ def test_a_model_that_is_dropped_while_it_is_saved_stays_dropped(
         registry.drop("m")
         yield b"y"
 
-    monkeypatch.setattr(tables_module, "_pieces", dropping)
+    monkeypatch.setattr(tables_module, "read_pieces", dropping)
     with pytest.raises(SourceError, match="model m was dropped while it was being saved"):
         registry.save("m", file_of(b"y"), RECORD)
     assert registry.list() == []

@@ -70,8 +70,14 @@ def to_change(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
     if pod.has_ended:
         return _report_end(pod, instance, stopped)
     if pod.status.phase == "Running":
-        return Change(instance, "running", pod.place)
+        return Change(instance, "running", pod.place, leaving=not stopped and _is_asked_to_leave(pod))
     return Change(instance, "pending", pod.place, detail=pending_reason(pod))
+
+
+def _is_asked_to_leave(pod: Pod) -> bool:
+    """Return True if the pod is being deleted, or its node is about to end it."""
+    target = pod.condition("DisruptionTarget")
+    return pod.metadata.deletion_timestamp is not None or (target is not None and target.status == "True")
 
 
 def report_deleted_pod(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:

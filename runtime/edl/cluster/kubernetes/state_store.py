@@ -63,14 +63,7 @@ class ConfigMapStateStore:
 
     def write(self, data: bytes) -> None:
         """Write the state and return when it is durable. Raises JobError if it is too large for a ConfigMap."""
-        packed = zlib.compress(data)
-        if len(packed) > LIMIT:
-            size = len(packed) / (1 << 20)
-            raise JobError(
-                f"the state of the job has grown to {size:.1f} MiB, more than a ConfigMap takes",
-                hint="use fewer workers, or fewer and simpler metrics",
-            )
-        kept = {KEY: base64.b64encode(packed).decode()}
+        kept = pack_state(data)
         while not self._put(kept):
             stored = self._get()
             if (stored.get("data") or {}).get(HOLDER) != self._holder:
@@ -122,3 +115,15 @@ class ConfigMapStateStore:
             f"the ConfigMap {name} is gone, and with it the state of the job",
             hint="who deleted it is in the audit log of the cluster; run the statement again",
         )
+
+
+def pack_state(data: bytes) -> dict[str, str]:
+    """Return the binary data of a ConfigMap with this state. Raises JobError if it is too large for one."""
+    packed = zlib.compress(data)
+    if len(packed) > LIMIT:
+        size = len(packed) / (1 << 20)
+        raise JobError(
+            f"the state of the job has grown to {size:.1f} MiB, more than a ConfigMap takes",
+            hint="use fewer workers, or fewer and simpler metrics",
+        )
+    return {KEY: base64.b64encode(packed).decode()}

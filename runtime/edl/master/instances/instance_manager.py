@@ -249,6 +249,14 @@ class InstanceManager:
         return [name for name, slot in self._slots.items() if slot.role == "worker" and slot.is_running]
 
     @property
+    def anyone_stays(self) -> bool:
+        """True if an instance runs that nobody has asked to leave."""
+        return any(
+            slot.is_running and slot.change is not None and not slot.change.leaving
+            for slot in self._slots.values()
+        )
+
+    @property
     def running(self) -> int:
         """Number of running instances."""
         return sum(slot.is_running for slot in self._slots.values())

@@ -88,6 +88,10 @@ class CheckpointCoordinator:
         self._servers, self._when = servers, when
         self.in_memory = when.copies == "neighbours"
 
+    def leave_memory(self) -> None:
+        """Make a checkpoint due that is no copy in the memory of servers, because all of them are about to end."""
+        self.in_memory, self._lost = False, True
+
     @property
     def closing(self) -> str:
         """Name of the last checkpoint of these servers while it is in progress, or empty."""

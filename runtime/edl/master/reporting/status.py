@@ -55,6 +55,7 @@ class StatusReporter:
         self._tally: Tally | None = None
         self._rate: RecentRate | None = None  # set with the first rows
         self._rows = 0  # at the last event
+        self.keeping = False  # a stopped job counts as paused once its checkpoint is kept
         self._seconds = 0.0
 
     def publish(self, now: float) -> None:
@@ -148,7 +149,8 @@ class StatusReporter:
             lost_rows=lost_rows,
             counts=self._counts,
             workers=self._instances.wanted,
-            paused=self._instances.kept == "none",
+            paused=self._instances.kept == "none" and not self.keeping,
+            kept=bool(tasks.state.checkpoint_name) and tasks.state.kept == tasks.state.checkpoint_name,
             servers=len(self._servers or ()),
             wanted_servers=self._servers.target_count if self._servers is not None else 0,
             server_change=self._servers.change_under_way if self._servers is not None else "",

@@ -161,8 +161,12 @@ class Registry(ABC):
         return any(version.is_selected(selector) for version in self._versions(name))
 
     def version_with_key(self, name: str, key: str) -> ModelVersion | None:
-        """Return the version, ready or failed, that was stored `once` with this key, or None."""
-        return next((version for version in self._versions(name) if version.archive == key), None)
+        """Return the version, ready or failed, that was stored `once` with this key, or None.
+
+        A training that failed and was resumed has both: the ready one counts.
+        """
+        versions = [version for version in self._versions(name) if version.archive == key]
+        return max(versions, key=lambda version: version.state == "ready", default=None)
 
     def list(self, like: str | None = None) -> Versions:
         """List all versions, ready and failed, by name and number. `like` is a SQL LIKE pattern of the name."""

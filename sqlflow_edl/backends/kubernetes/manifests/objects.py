@@ -18,6 +18,7 @@ from edl.build import Build
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.deployment import Deployment, Policy, Priorities
 from edl.cluster.kubernetes.output_maps import MAPS
+from edl.cluster.kubernetes.state_store import pack_state
 from edl.data.server_url import parse_server
 from edl.data.url import SERVERS
 from edl.jobs.cluster_folder import CLIENT, SCRIPT_WORKER, WORKER, RunSpec, master_timeout
@@ -27,9 +28,9 @@ from edl.models.pending import Intent
 from edl.reachability import OUTAGE_SECS
 from edl.spec import JobSpec
 from edl.spec.runnable import FILE, RunnableSpec
-from sqlflow_edl.backends.kubernetes.identity import Identity
 from sqlflow_edl.backends.kubernetes.manifests import pods
 from sqlflow_edl.backends.kubernetes.manifests.config_maps import Map, pack
+from sqlflow_edl.backends.kubernetes.manifests.identity import Identity
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, render
 from sqlflow_edl.backends.kubernetes.manifests.resources import threads
 from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings
@@ -44,7 +45,8 @@ class Submission:
 
     job: its id. files: of its folder, by path. token: that authenticates its calls. build: of this client. secrets: of
     its data sources, by the URL without password. certificates: files of `edl.tls` by name, empty if calls
-    are plain. script: record of the script that workers run; its arguments may be secret.
+    are plain. state: of an earlier master of the job, empty for a new one. script: record of the script that workers
+    run; its arguments may be secret.
     """
 
     job: str
@@ -57,6 +59,7 @@ class Submission:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     certificates: Mapping[str, str] = field(default_factory=dict, repr=False)
     script: bytes = field(default=b"", repr=False)
+    state: bytes = field(default=b"", repr=False)
 
 
 class JobManifests:
@@ -173,7 +176,7 @@ class JobManifests:
             *policies,
             self._service(uid),
             *maps,
-            self._config_map(names.state_store(self.name), uid),
+            self._state_store(uid),
             self._config_map(names.status(self.name), uid),
             *(self._config_map(name, uid) for name in self._output_maps),
             self._secret(uid),
@@ -192,6 +195,11 @@ class JobManifests:
         content = content or Map()
         metadata = self._metadata(name, uid)
         return render("config_map", metadata=metadata, data=content.data, binary_data=content.binary_data)
+
+    def _state_store(self, uid: str) -> Object:
+        metadata = self._metadata(names.state_store(self.name), uid)
+        state = pack_state(self._of.state) if self._of.state else {}
+        return render("config_map", metadata=metadata, data={}, binary_data=state)
 
     def _network_policies(self, uid: str) -> list[Object]:
         spec, store = self._of.spec, self._intent.store if self._intent is not None else ""

@@ -22,9 +22,9 @@ from edl.program.user_model import PATH_VARIABLE
 from edl.spec import TREES, JobSpec
 from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.kubernetes import certificates
-from sqlflow_edl.backends.kubernetes.identity import Identity
 from sqlflow_edl.backends.kubernetes.manifests import merging
 from sqlflow_edl.backends.kubernetes.manifests.config_maps import Map
+from sqlflow_edl.backends.kubernetes.manifests.identity import Identity
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, render
 from sqlflow_edl.backends.kubernetes.manifests.resources import resources
 from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from edl.checkpoints.kept import CHECKPOINTS
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
 from tests.sqlflow_edl.backends.kubernetes.place import Place, until
@@ -52,7 +53,7 @@ def suspended(place: Place) -> bool:
 
 
 @pytest.mark.soak
-def test_a_training_is_scaled_paused_and_resumed_and_its_master_keeps_the_checkpoint(
+def test_a_training_is_scaled_paused_and_resumed_and_its_data_source_keeps_the_checkpoint(
     points: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with sqlflow("run", "-e", TRAIN.format(epochs=30, how="num_workers = 2"), *brief(points)) as client:
@@ -62,8 +63,9 @@ def test_a_training_is_scaled_paused_and_resumed_and_its_master_keeps_the_checkp
         until(lambda: len(running(points, "worker")) == 1)
         told = said(capsys, "pause", job)
         assert f"job {job} is paused after step" in told
-        assert "; the pod of its master stays, because its checkpoints are there\n" in told
-        assert (running(points, "worker"), suspended(points)) == ([], False)
+        assert "stays" not in told
+        until(lambda: not points.pods("master"))
+        assert (running(points, "worker"), suspended(points)) == ([], True)
         assert report(capsys, job)["state"] == "paused"
         client.until(f"the job is paused; `sqlflow resume {job}` continues it")
         assert said(capsys, "resume", job, "--detach").startswith(f"job {job} continues\n")
@@ -71,6 +73,7 @@ def test_a_training_is_scaled_paused_and_resumed_and_its_master_keeps_the_checkp
     assert "trained DNNRegressor m@1 on 5,400 rows" in str(client)
     assert "training resumes from step" in str(client)
     assert report(capsys, job)["generation"] > 1
+    assert points.query(f"SELECT job FROM {CHECKPOINTS}") == []
     nothing_left(points)
 
 

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import pytest
 
+from edl.checkpoints.kept import CHECKPOINTS
 from edl.jobs import job_folder
 from edl.models.registry.tables import CHUNKS, MODELS
 from edl.sources.staging_tables import RESULTS, STAGED
@@ -138,7 +139,7 @@ def nothing_left(place: Place, *tables: str) -> None:
     until(clean, pause=0.3, words=lambda: f"left: {left}")
     found = {next(iter(row.values())) for row in place.query("SHOW TABLES")}
     found = {name.decode() if isinstance(name, bytes) else str(name) for name in found}
-    assert found - {MODELS, CHUNKS, RESULTS, STAGED} == {"points", *tables}, str(found)
+    assert found - {MODELS, CHUNKS, RESULTS, STAGED, CHECKPOINTS} == {"points", *tables}, str(found)
     if STAGED in found:
         assert place.query(f"SELECT * FROM {STAGED}") == []
 

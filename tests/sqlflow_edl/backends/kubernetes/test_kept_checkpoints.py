@@ -1,0 +1,120 @@
+"""Trainings in pods whose checkpoint outlives all of them, in their data source: see `place`."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from edl.checkpoints.kept import CHECKPOINTS
+from edl.jobs.cluster_folder import ClusterFolder
+from edl.models.registry.tables import MODELS
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.main import main
+from tests.sqlflow_edl.backends.kubernetes.place import Place, until
+from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
+    TRAIN,
+    brief,
+    last_job,
+    nothing_left,
+    pinned,
+    place,
+    points,
+    report,
+    run,
+    sqlflow,
+)
+
+__all__ = ["place", "points"]
+
+pytestmark = pytest.mark.soak
+
+ALONE = "num_workers = 1, train.seed = 1, train.checkpoint_steps = 200"
+
+
+def said(capsys: pytest.CaptureFixture[str], *command: str) -> str:
+    """Run a command that succeeds; return its words."""
+    capsys.readouterr()
+    assert main(list(command)) == exit_codes.OK, capsys.readouterr().err
+    return capsys.readouterr().err
+
+
+def metrics(place: Place) -> list[str]:
+    """Of all versions of the model, to the last digit."""
+    return [row["metrics"] for row in place.query(f"SELECT metrics FROM {MODELS} ORDER BY version")]
+
+
+def evict_all(place: Place) -> float:
+    """Evict all pods at once, as `kubectl drain` of their node does; return the seconds until they have ended."""
+    pods = [pod for pod in place.pods() if pod["status"]["phase"] == "Running"]
+    began = time.monotonic()
+    with ThreadPoolExecutor(len(pods)) as pool:
+        list(pool.map(place.evict, pods))
+    names = {pod["metadata"]["name"] for pod in pods}
+
+    def over() -> bool:
+        running = (pod for pod in place.pods() if pod["status"]["phase"] == "Running")
+        return names.isdisjoint(pod["metadata"]["name"] for pod in running)
+
+    until(over)
+    return time.monotonic() - began
+
+
+def kept(place: Place) -> int:
+    """Number of the files of kept checkpoints."""
+    [row] = place.query(f"SELECT COUNT(DISTINCT file) AS n FROM {CHECKPOINTS}")
+    return int(row["n"])
+
+
+def test_a_training_that_failed_is_resumed_in_new_pods_from_its_checkpoint(
+    points: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with sqlflow("run", "-e", TRAIN.format(epochs=40, how=ALONE), *brief(points)) as client:
+        client.until("epoch 4:")
+        [row] = pinned(points)
+        [table] = row.values()
+        points.query(f"RENAME TABLE {table} TO hidden")
+        points.delete(points.pod("worker-0"), grace=0)
+        assert client.end() == exit_codes.FAILED, client
+        points.query(f"RENAME TABLE hidden TO {table}")
+    job = last_job()
+    assert f"`sqlflow resume {job.id}` continues the training" in str(client)
+    assert ClusterFolder(job.path).is_kept
+    assert kept(points) > 3
+    assert any(
+        f"`sqlflow resume {job.id}` continues it, until " in note for note in report(capsys, job.id)["notes"]
+    )
+    assert f"job {job.id} keeps the table" in said(capsys, "jobs")
+    with sqlflow("resume", job.id) as client:
+        client.until("training resumes from step ")
+        assert client.end() == exit_codes.OK, client
+    assert "stored m@2" in str(client)
+    assert not ClusterFolder(job.path).is_kept
+    assert kept(points) == 0
+    nothing_left(points)
+
+
+@pytest.mark.parametrize(("workers", "servers"), [(1, 0), (2, 0), (2, 1), (2, 2)])
+def test_a_training_goes_on_from_its_last_step_when_all_its_pods_were_drained(
+    points: Place, capsys: pytest.CaptureFixture[str], workers: int, servers: int
+) -> None:
+    text = TRAIN.format(
+        epochs=30,
+        how=f"num_workers = {workers}, num_ps = {servers}, train.seed = 1, train.checkpoint_secs = 600",
+    )
+    if workers == 1:
+        run(points, capsys, text)
+    with sqlflow("run", "-e", text, *brief(points)) as client:
+        client.until("epoch 2:")
+        seconds = evict_all(points)
+        assert seconds < 10.0
+        assert kept(points) > 1
+        client.until("training resumes from step ")
+        assert client.end() == exit_codes.OK, client
+    assert "training restarts" not in str(client)
+    print(f"drained in {seconds:.1f} s")
+    if workers == 1:
+        undisturbed, drained = metrics(points)
+        assert undisturbed == drained
+    assert kept(points) == 0
