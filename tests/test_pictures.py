@@ -21,6 +21,7 @@ WITHOUT_PICTURE = {
     "help": "prints pages of the documentation",
     "copy": "prints a line",
     "import": "prints a line",
+    "move": "needs a cluster",
     "image": "needs docker, podman or an image to add to",
     "language-server": "speaks to an editor",
 }

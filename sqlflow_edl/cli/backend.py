@@ -32,6 +32,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
         type=_place,
         help="run the jobs on Kubernetes, with the settings of a profile; see sqlflow help kubernetes",
     )
+    add_settings(options)
+
+
+def add_settings(options: argparse._ArgumentGroup) -> None:
+    """Add the options of a place that is Kubernetes."""
     options.add_argument("--namespace", metavar="NAME", help="namespace (default: the context's)")
     options.add_argument("--image", metavar="IMAGE", help="image of every container, see sqlflow image")
     options.add_argument(
@@ -64,7 +69,7 @@ def complaint(options: argparse.Namespace) -> str:
         if getattr(options, name):
             return f"--{name.replace('_', '-')} applies to jobs on Kubernetes; add --on {KUBERNETES}"
     for name in () if options.on is None else _OF_THIS_MACHINE:
-        if getattr(options, name):
+        if getattr(options, name, None):
             return f"--{name} applies to jobs on this machine, not on Kubernetes"
     return ""
 

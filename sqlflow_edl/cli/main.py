@@ -114,6 +114,7 @@ COMMANDS = {
     "logs": "cli.jobs.logs.logs",
     "attach": "cli.jobs.attach.attach",
     "pause": "cli.jobs.pause.pause_",
+    "move": "cli.jobs.move.move_",
     "resume": "cli.jobs.resume.resume_",
     "checkpoints": "cli.jobs.checkpoints.checkpoints_",
     "scale": "cli.jobs.scale.scale_",
@@ -491,6 +492,15 @@ def _add_job_commands(commands: Commands) -> None:
         "that could not do it",
     )
     resume.add_argument("--detach", action="store_true", help="do not follow the job")
+    move = _job_command(commands, "move", "continue a training at another place, from its last step")
+    move.add_argument(
+        "--to",
+        metavar="PLACE",
+        required=True,
+        help="local, kubernetes or kubernetes:PROFILE; with --namespace another namespace of the cluster",
+    )
+    move.add_argument("--detach", action="store_true", help="do not follow the job")
+    backend.add_settings(move.add_argument_group("jobs on Kubernetes"))
     checkpoint_arguments.add_arguments(
         _job_command(
             commands, "checkpoints", "list the checkpoints of a job, verify them, or write one as a model"

@@ -46,7 +46,12 @@ SCRIPT_WORKER = "edl.entrypoints.script_worker:main"
 MASTER_SECS = 30.0  # default silence of a master before it is replaced
 MASTER_TIMEOUT = "EDL_MASTER_TIMEOUT"  # variable with another number of seconds
 DEPLOYMENT = "kubernetes.json"  # deployment of a job with pods as instances
+SETTINGS = "settings.json"  # its settings
 CLIENT = "client.json"  # build that made it
+_OF_PROCESSES = (
+    *("spec.json", "cancel", "address", "supervisor", "master", "commit"),
+    *("state", "metrics", "events.jsonl", "snapshot.json"),
+)
 # Names under which pods send files through the master that are no checkpoints.
 ROWS, OUTPUT, SCRIPT = "rows", "output", "script"
 RELAYED = (ROWS, OUTPUT, SCRIPT)
@@ -246,6 +251,16 @@ class ClusterFolder:
 
     def unmark_kept(self) -> None:
         (self.path / "kept").unlink(missing_ok=True)
+
+    def forget_processes(self) -> None:
+        """Remove what belongs to processes of this machine: pods run the job now."""
+        for name in _OF_PROCESSES:
+            (self.path / name).unlink(missing_ok=True)
+
+    def forget_pods(self) -> None:
+        """Remove what belongs to pods: processes of this machine run the job now."""
+        for name in (DEPLOYMENT, SETTINGS, CLIENT, "kept"):
+            (self.path / name).unlink(missing_ok=True)
 
     @property
     def is_kept(self) -> bool:

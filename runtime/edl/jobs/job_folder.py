@@ -360,6 +360,11 @@ class JobFolder:
                 shutil.rmtree(folder, ignore_errors=True)
         script_run.forget(self.path)
 
+    def forget_processes(self) -> None:
+        """Remove the checkpoints of a training that has moved to pods, and the files of its processes here."""
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
+        ClusterFolder(self.path).forget_processes()
+
     def _remove(self, removal: Removal) -> None:
         if removal is Removal.ROWS:
             self.remove_rows()

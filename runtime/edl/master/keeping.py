@@ -18,6 +18,8 @@ from edl.master.stored_checkpoints import StoredCheckpoints
 from edl.master.tasks.task_manager import TaskManager
 from edl.tasks import encoding
 
+QUICK_BYTES = 32 << 20  # of a checkpoint that is copied within a second or two
+
 
 class Keeping:
     """Keeps the checkpoint of a job in `place`, if there is one. `copies`: checkpoints end with the master."""
@@ -60,6 +62,14 @@ class Keeping:
             state.kept = before
             return False
         return True
+
+    async def keep_if_quick(self) -> None:
+        """Keep a small checkpoint though instances stay that have what was trained: they may leave before the next
+        master has another one.
+        """
+        name = self._tasks.state.checkpoint_name
+        if self._copies and self._checkpoints.is_there(name) and self._checkpoints.size(name) <= QUICK_BYTES:
+            await self.keep()
 
     async def remove(self) -> None:
         """Remove what was kept of a job that has ended, or log why that fails: a later session does it."""

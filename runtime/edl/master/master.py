@@ -281,8 +281,12 @@ class Master:
             return await self._end()
         going_on.cancel()
         if leaving.done() or stopped.result() is LEAVING:
-            if not self._instances.anyone_stays:
+            if not (leaving.done() and self._instances.anyone_stays):
+                if self._ps_client is not None:
+                    await self._ps_client.retire_all()
                 await self._keeping.keep()
+            else:
+                await self._keeping.keep_if_quick()
             await self._state_loop.write()
             log("terminated: the next master continues from here")
             await self._keep_curves()

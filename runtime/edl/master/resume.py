@@ -235,6 +235,19 @@ def _postpone(job: JobFolder) -> None:
         replace_file(job.search_began, repr(began + since.total_seconds()).encode())
 
 
+def read_state(job: JobFolder) -> MasterState:
+    """Return the state of a job of this machine that `prepare` has prepared."""
+    with contextlib.closing(_state_store(ClusterFolder(job.path))) as store:
+        data = store.read()
+    return encoding.decode(data, MasterState) if data is not None else MasterState()
+
+
+def write_state(job: JobFolder, state: MasterState) -> None:
+    """Make this the state from which a job of this machine continues."""
+    with contextlib.closing(_state_store(ClusterFolder(job.path))) as store:
+        store.write(encoding.encode(state))
+
+
 def point_of(state: MasterState) -> Resumption:
     """Return where a job with this state continues, if its checkpoint is there."""
     return _point(state, state.checkpoint)

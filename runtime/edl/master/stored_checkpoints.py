@@ -78,6 +78,10 @@ class StoredCheckpoints:
         """Return the folder of a checkpoint on this disk."""
         return self._store.folder / name
 
+    def size(self, name: str) -> int:
+        """Return the bytes of a checkpoint on this disk."""
+        return sum(path.stat().st_size for path in self.folder_of(name).iterdir())
+
     def is_damaged(self, name: str) -> bool:
         """Return True if the checkpoint is known to be damaged."""
         return name in self._damaged or name in self._store.names(DAMAGED)

@@ -21,7 +21,7 @@ from edl.cluster.kubernetes.deployment import Deployment, write_deployment
 from edl.data.server_url import parse_server
 from edl.errors import ClusterError, SpecError
 from edl.files import replace_file
-from edl.jobs.cluster_folder import ClusterFolder
+from edl.jobs.cluster_folder import SETTINGS, ClusterFolder
 from edl.jobs.job_folder import STARTING, JobFolder
 from edl.jobs.script_run import FILE as SCRIPT
 from edl.models.pending import FILE as INTENT
@@ -35,7 +35,6 @@ from sqlflow_edl.backends.kubernetes.manifests.rendering import Object
 from sqlflow_edl.backends.kubernetes.permissions import NETWORKING, RBAC, Right
 from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings, read_configuration
 
-SETTINGS = "settings.json"  # in the folder `cluster` of a job
 AT_ONCE = 8  # objects that are created at the same time
 ROLE_SECS, ROLE_POLL = 10.0, 0.1  # limit until the API server finds a new Role; poll interval
 PARTING = 10.0  # seconds to retry the clean-up
@@ -68,9 +67,6 @@ def deploy(
     job: JobFolder, spec: JobSpec | RunnableSpec, settings: KubernetesSettings, state: bytes = b""
 ) -> None:
     """Start the job in the folder; see `apply`. The folder keeps the settings, with which it can be started again."""
-    folder = ClusterFolder(job.path).path
-    folder.mkdir(mode=0o700, exist_ok=True)
-    replace_file(folder / SETTINGS, msgspec.json.encode(settings.values))
     before = job.status().place
     job.update(place=STARTING)  # from now on the job may exist in the cluster
     try:
@@ -78,6 +74,7 @@ def deploy(
     except BaseException:
         job.update(place=before)
         raise
+    replace_file(ClusterFolder(job.path).path / SETTINGS, msgspec.json.encode(settings.values))
     job.update(place=f"kubernetes {deployment.namespace}/{deployment.name}")
 
 

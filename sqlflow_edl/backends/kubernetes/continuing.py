@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from edl.checkpoints.kept import KeptCheckpoint
 from edl.cluster.kubernetes.api_calls import Calls
 from edl.cluster.kubernetes.connect import connect
-from edl.cluster.kubernetes.deployment import read_deployment
+from edl.cluster.kubernetes.deployment import Deployment, read_deployment
 from edl.errors import ClusterError, SourceError
 from edl.jobs.cluster_folder import ClusterFolder, Process
 from edl.jobs.job_folder import JobFolder
@@ -41,7 +41,8 @@ def resume_failed(job: JobFolder) -> str:
     spec, state = read_spec(job), read_state(job)
     reopen(state, spec)
     with open_again(job):
-        remove_objects(job)
+        if (before := read_deployment(job.path)) is not None:
+            remove_objects(before)
         deploy(job, spec, read_settings(job), encoding.encode(state))
     return f"job {job.id}: {point_of(state)}"
 
@@ -87,18 +88,15 @@ def read_spec(job: JobFolder) -> JobSpec:
     return from_json((job.program / "job.json").read_bytes())
 
 
-def remove_objects(job: JobFolder) -> None:
+def remove_objects(deployment: Deployment) -> None:
     """Delete the Job of an earlier run with all that it owns, and wait until it is gone."""
-    deployment = read_deployment(job.path)
-    if deployment is None:
-        return
     objects = JobObjects(Calls(connect(deployment.context), PATIENCE), deployment)
     objects.delete()
     deadline = time.monotonic() + GONE_SECS
     while objects.job() is not None or objects.pods():
         if time.monotonic() > deadline:
             raise ClusterError(
-                f"the earlier pods of job {job.id} have not ended after {GONE_SECS:.0f} s",
+                f"the earlier pods of job {deployment.job} have not ended after {GONE_SECS:.0f} s",
                 hint="their node may be unreachable; see kubectl describe pod",
             )
         time.sleep(POLL)

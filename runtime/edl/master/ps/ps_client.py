@@ -163,6 +163,11 @@ class PsClient:
                     peer.on_gone()
             await self._remove_others()
 
+    async def retire_all(self) -> None:
+        """Tell all servers that they may leave, because they have written their last checkpoint."""
+        channels, self._channels = [*self._channels.values()], {}
+        await asyncio.gather(*map(self._retire, channels))
+
     async def _retire(self, channel: ServerChannel) -> None:
         """Tell a server that it may leave, and close the channel. One that does not hear it leaves later."""
         try:

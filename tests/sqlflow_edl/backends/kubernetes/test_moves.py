@@ -1,0 +1,117 @@
+"""Trainings that move: from this machine to pods, to another namespace, and back. See `place`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from edl.data import connect
+from edl.jobs.job_folder import jobs
+from edl.models.registry.tables import MODELS
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.main import main
+from tests.sqlflow_edl.backends.kubernetes.place import SETTINGS, Place, until
+from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
+    TRAIN,
+    TTL,
+    last_job,
+    nothing_left,
+    objects,
+    place,
+    points,
+    report,
+    sqlflow,
+)
+
+__all__ = ["place", "points"]
+
+EPOCHS = 60
+TEXT = TRAIN.format(epochs=EPOCHS, how="num_workers = 1, train.seed = 1")
+
+
+def said(capsys: pytest.CaptureFixture[str], *command: str) -> str:
+    """Run a command that succeeds; return its words."""
+    capsys.readouterr()
+    assert main(list(command)) == exit_codes.OK, capsys.readouterr().err
+    return capsys.readouterr().err
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *command: str) -> str:
+    capsys.readouterr()
+    assert main(list(command)) == exit_codes.FAILED
+    return capsys.readouterr().err
+
+
+def to_pods(place: Place, job: str, namespace: str = "") -> list[str]:
+    settings = {**SETTINGS, **place.settings, "ttl_secs": TTL}
+    options = [f"--set={name}={value}" for name, value in settings.items()]
+    where = ["--namespace", namespace or place.namespace, "--image", place.image]
+    return ["move", job, "--to", "kubernetes", "--detach", *where, *options]
+
+
+def trains(capsys: pytest.CaptureFixture[str], job: str, beyond: int) -> None:
+    """Wait until a later epoch than that is trained."""
+
+    def is_beyond() -> bool:
+        found = report(capsys, job)
+        assert found["state"] == "running", found
+        return bool(found["epoch"] > beyond)
+
+    until(is_beyond, pause=0.3)
+
+
+def metrics(place: Place) -> list[str]:
+    """Of all versions of the model, to the last digit."""
+    return [row["metrics"] for row in place.query(f"SELECT metrics FROM {MODELS} ORDER BY version")]
+
+
+@pytest.mark.soak
+def test_a_training_moves_to_pods_to_another_namespace_and_back_with_its_weights(
+    points: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = ["--source", points.url]
+    with sqlflow("run", "-e", TEXT, *source) as client:
+        assert client.end() == exit_codes.OK, client
+    with sqlflow("run", "-e", TEXT, *source) as client:
+        client.until("epoch 4:")
+        job = last_job().id
+        told = said(capsys, *to_pods(points, job))
+        client.end()
+    assert f"job {job} is paused; when it is resumed, training resumes from step " in told
+    assert f"job {job} is on kubernetes {points.namespace}/sqlflow-edl-m-" in told
+    epoch = 5
+    trains(capsys, job, epoch)
+    if points.double is not None:
+        other = points.double.new_namespace()
+        assert f"is on kubernetes {other}/sqlflow-edl-m-" in said(capsys, *to_pods(points, job, other))
+        epoch = int(report(capsys, job)["epoch"])
+        trains(capsys, job, epoch + 1)
+        assert objects(points) == []
+    told = said(capsys, "move", job, "--to", "local", "--detach")
+    assert f"job {job}: training resumes from step " in told
+    assert report(capsys, job)["place"] == ""
+    with sqlflow("attach", job) as client:
+        assert client.end() == exit_codes.OK, client
+    undisturbed, moved = metrics(points)
+    assert undisturbed == moved
+    assert main(["run", "-e", "SELECT 1 AS one", *source]) == exit_codes.OK  # removes the fixed rows
+    nothing_left(points)
+
+
+@pytest.mark.soak
+def test_rows_in_a_file_of_this_machine_stay_here(
+    points: Place, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    url = f"duckdb:{tmp_path / 'points.duckdb'}"
+    with connect(url, create=True) as source:
+        source.execute(
+            "CREATE TABLE points AS SELECT i / 97.0 AS a, i / 89.0 AS b, i / 5.0 AS y FROM range(6000) t(i)"
+        )
+    with sqlflow("run", "-e", TEXT, "--source", url) as client:
+        client.until("epoch 1:")
+        job = jobs()[-1].id
+        words = refusal(capsys, *to_pods(points, job))
+        assert f"job {job} cannot be moved: its rows are in a file of this machine" in words
+        assert report(capsys, job)["state"] == "running"
+        assert client.interrupt() == exit_codes.INTERRUPTED
