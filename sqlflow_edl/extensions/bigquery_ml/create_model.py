@@ -371,10 +371,10 @@ def _map_option(option: Attribute, kind: str, errors: list[SQLFlowError]) -> Ite
     ):
         return
     elif key in _OF_TREES and kind not in _TREES:
+        if isinstance(option.value, Constant) and option.value.value == 0:
+            return
         if key == "l2_reg" and kind == "linear_reg":
             yield replace(option, key="model.l2")
-            return
-        if isinstance(option.value, Constant) and option.value.value == 0:
             return
         errors.append(
             StatementSyntaxError(
