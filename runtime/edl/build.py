@@ -8,6 +8,7 @@ a build can forget it. `python -m edl.build` shows it.
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +21,12 @@ from edl.installation import VERSION
 # by its name, or may ignore, needs no other number.
 PROTOCOL = 1
 SHOWN = 12  # hexadecimal digits of a digest
+ADVICE = (
+    "build the image from the code that is installed where the job is submitted, or install there the code of the "
+    "image; `sqlflow doctor` there and `python -m edl.build` in the image show the builds"
+)
+_VERSION = re.compile(r'^VERSION = "([^"]*)"', re.MULTILINE)
+_PROTOCOL = re.compile(r"^PROTOCOL = (\d+)$", re.MULTILINE)
 
 
 class Build(msgspec.Struct, frozen=True):
@@ -41,6 +48,17 @@ class Build(msgspec.Struct, frozen=True):
 def present_build() -> Build:
     """Return the build of this process; the first call reads all modules of the runtime, in about 25 ms."""
     return Build(VERSION, compute_digest(Path(__file__).parent)[:SHOWN], PROTOCOL)
+
+
+def read_build(folder: Path) -> Build | None:
+    """Return the build of the modules of a runtime in another folder, without running them; None if it has none."""
+    try:
+        version = _VERSION.search((folder / "installation.py").read_text(encoding="utf-8"))
+        protocol = _PROTOCOL.search((folder / "build.py").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
+    digest = compute_digest(folder)[:SHOWN]
+    return Build(version[1] if version else "", digest, int(protocol[1]) if protocol else 0)
 
 
 def compute_digest(folder: Path) -> str:

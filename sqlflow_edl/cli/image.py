@@ -67,14 +67,14 @@ def image(options: argparse.Namespace) -> int:
 
 
 def _init(options: argparse.Namespace) -> int:
-    from sqlflow_edl.backends.kubernetes import images
+    from sqlflow_edl.backends.images import builders
     from sqlflow_edl.cli import exit_codes
 
     with name_write_errors(options.folder):
-        paths = images.init(options.folder)
+        paths = builders.init(options.folder)
     print(*paths, sep="\n")
     say = f"""\
-Put your modules into {options.folder / images.MODELS}, and the packages that they import into requirements.txt; then
+Put your modules into {options.folder / builders.MODELS}, and the packages that they import into requirements.txt; then
   sqlflow image build {options.folder} --tag REGISTRY/NAME:TAG
   sqlflow image push REGISTRY/NAME:TAG
   sqlflow run FILE --on kubernetes --image REGISTRY/NAME:TAG"""
@@ -83,7 +83,7 @@ Put your modules into {options.folder / images.MODELS}, and the packages that th
 
 
 def _build(options: argparse.Namespace) -> int:
-    from sqlflow_edl.backends.kubernetes.images import find_builder
+    from sqlflow_edl.backends.images.builders import find_builder
 
     builder = find_builder(options.builder)
     print(f"building {options.tag} with {builder.name}", file=sys.stderr)
@@ -97,17 +97,17 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _pack(options: argparse.Namespace) -> int:
-    from sqlflow_edl.backends.kubernetes import image_archive
+    from sqlflow_edl.backends.images import archive
     from sqlflow_edl.cli import exit_codes
 
     with name_write_errors(options.output):
-        image_archive.pack(options.folder, options.tag, options.output)
+        archive.pack(options.folder, options.tag, options.output)
     size = options.output.stat().st_size
     print(f"{options.output}: {options.tag}, {size / 1e6:,.0f} MB", file=sys.stderr)
     return exit_codes.OK
 
 
 def _push(options: argparse.Namespace) -> int:
-    from sqlflow_edl.backends.kubernetes.images import find_builder
+    from sqlflow_edl.backends.images.builders import find_builder
 
     return find_builder(options.builder).push(options.tag)

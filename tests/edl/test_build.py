@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from edl.build import PROTOCOL, SHOWN, Build, compute_digest, present_build
+import edl.build
+from edl.build import PROTOCOL, SHOWN, Build, compute_digest, present_build, read_build
 from tests.protocol import RECORD, describe_protocol
 
 
@@ -38,6 +39,11 @@ def test_the_build_of_this_process_is_what_the_command_shows() -> None:
     done = subprocess.run([sys.executable, "-m", "edl.build"], capture_output=True, text=True, check=True)
     assert done.stdout == f"{present_build()}, protocol {PROTOCOL}\n"
     assert len(present_build().digest) == SHOWN
+
+
+def test_the_build_of_other_modules_is_read_without_running_them(tmp_path: Path) -> None:
+    assert read_build(Path(edl.build.__file__).parent) == present_build()
+    assert read_build(tmp_path) is None
 
 
 @pytest.mark.parametrize(

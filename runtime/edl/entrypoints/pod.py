@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from edl import exit_codes
-from edl.build import Build, present_build
+from edl.build import ADVICE, Build, present_build
 from edl.cluster.environment import environment
 from edl.cluster.local.signals import block_sigterm
 from edl.data.server_url import SECRETS
@@ -91,8 +91,7 @@ def _incompatibility(client: Build, why: str) -> SpecError:
     """Return the error of a job of another build."""
     return SpecError(
         f"the job was made by {client}, and its image has {present_build()}, {why}",
-        hint="build the image from the code that is installed where the job is submitted, or install there the code "
-        "of the image; `sqlflow doctor` there and `python -m edl.build` in the image show the builds",
+        hint=ADVICE,
     )
 
 

@@ -1,7 +1,7 @@
 """Continuation of a training in new pods: after it has failed, or when it moves to the cluster.
 
 Its Job is made anew, with the state that was kept with its checkpoint as the one that its master finds. So that master
-goes on like one whose instances are all gone: it fetches the checkpoint from the data source, and the workers resume.
+goes on as if all its instances were gone: it fetches the checkpoint from the data source, and the workers resume.
 """
 
 from __future__ import annotations

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
+from edl.build import ADVICE, present_build
 from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError
 from edl.cluster.kubernetes.connect import current_context
 from edl.data.source import Pinned
-from edl.errors import SemanticError
+from edl.errors import ClusterError, SemanticError
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.termination import DetachedError, TerminatedError
@@ -15,6 +17,7 @@ from edl.models.pending import forget_intent
 from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.base import Follower, LostSightError
+from sqlflow_edl.backends.images.registry import read_build
 from sqlflow_edl.backends.kubernetes import statements
 from sqlflow_edl.backends.kubernetes.apply import check, deploy
 from sqlflow_edl.backends.kubernetes.handle import KubernetesJobHandle
@@ -30,13 +33,32 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
     return with_context(statements.settings_of(statement, place, source, models))
 
 
+_read_once = cache(read_build)  # of several statements with the same image
+
+
 def with_context(settings: KubernetesSettings) -> KubernetesSettings:
     """Return the settings with the name of their context. Raises ClusterError if the cluster does not allow jobs."""
     # The current context may have changed when the job is looked up.
     context = settings.text("context") or current_context()
     settings = replace(settings, values={**settings.values, "context": context})
     check(settings)
+    check_image(settings.text("image"))
     return settings
+
+
+def check_image(image: str) -> None:
+    """Raise ClusterError if the label of the image names a build that does not run jobs of this client.
+
+    Without a label from its registry, an image is compared when the master starts. The log of that one names other
+    builds that run the job.
+    """
+    client, built = present_build(), _read_once(image)
+    if built is not None and not client.is_compatible(built):
+        raise ClusterError(
+            f"the image {image} has {built}, which does not run jobs of {client}: the protocol of jobs is "
+            f"{built.protocol} there, {client.protocol} here",
+            hint=ADVICE,
+        )
 
 
 def run(

@@ -10,7 +10,7 @@ from edl.data.source import Pinned, PinnedTable
 from edl.errors import ClusterError, SemanticError
 from edl.jobs import job_folder
 from edl.models.pending import Intent, read_intent, write_intent
-from sqlflow_edl.backends.kubernetes import submit
+from sqlflow_edl.backends.kubernetes import apply, submit
 from sqlflow_edl.backends.kubernetes.settings import Configuration, KubernetesSettings
 from sqlflow_edl.session.session import Session
 from tests.mariadb import Server
@@ -60,7 +60,7 @@ def test_the_failure_of_a_job_that_did_not_start_is_left_to_who_waits_for_it(
     def refuse(*_: object) -> None:
         raise ClusterError("the namespace has no room")
 
-    monkeypatch.setattr(submit, "apply", refuse)
+    monkeypatch.setattr(apply, "apply", refuse)
     job = job_folder.create("train", TRAIN)
     pinned = Pinned("mysql://db/shop", "SELECT 1", "", 1, (), "", 0, False, table=PinnedTable("rows"))
     write_intent(job.path, Intent("train", "mysql://db/shop", "m"))

@@ -7,12 +7,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from edl.build import SHOWN, Build
 from edl.errors import ClusterError, SemanticError
 from sqlflow_edl.analysis.settings.kubernetes import USER
-from sqlflow_edl.backends.kubernetes import images
-from sqlflow_edl.backends.kubernetes.images import Builder, check_tag, find_builder, init
+from sqlflow_edl.backends.images import builders
+from sqlflow_edl.backends.images.builders import Builder, check_tag, find_builder, init
+from sqlflow_edl.backends.images.registry import LABEL
 
 # Stands in for a builder: writes down its arguments, answers about its daemon, and ends as it is told.
 STAND_IN = """#!{python} -S
@@ -91,7 +94,7 @@ def test_without_a_builder_it_says_what_to_install(install: Callable[..., None],
     assert "install podman or buildah" in str(caught.value.hint)
 
 
-@pytest.mark.parametrize("name", images.BUILDERS)
+@pytest.mark.parametrize("name", builders.BUILDERS)
 def test_a_builder_is_told_everything_as_arguments_and_its_exit_code_is_ours(
     install: Callable[..., None], calls: Callable[[], list[list[str]]], folder: Path, name: str
 ) -> None:
@@ -105,6 +108,22 @@ def test_a_builder_is_told_everything_as_arguments_and_its_exit_code_is_ours(
         [name, "build", "--file", file, "--tag", "team/models:1", "--target", "job", *rest],
         [name, "push", "team/models:1"],
     ]
+
+
+def test_an_image_with_the_code_of_its_folder_has_a_label_with_its_build(
+    install: Callable[..., None], calls: Callable[[], list[list[str]]], folder: Path
+) -> None:
+    install("podman")
+    code = folder / "runtime" / "edl"
+    code.mkdir(parents=True)
+    for name, line in (("installation", 'VERSION = "0.2.0"  # of both'), ("build", "PROTOCOL = 7")):
+        (code / f"{name}.py").write_text(f"{line}\n", encoding="utf-8")
+    assert find_builder().build(folder, "m") == 0
+    [[*_, option, label, _]] = calls()
+    name, _, value = label.partition("=")
+    build = msgspec.json.decode(value, type=Build)
+    assert (option, name) == ("--label", LABEL)
+    assert (build.version, len(build.digest), build.protocol) == ("0.2.0", SHOWN, 7)
 
 
 def test_a_builders_output_comes_as_it_is_made(
@@ -163,7 +182,7 @@ def test_a_new_folder_stands_on_the_stock_image_and_runs_as_its_user(tmp_path: P
     made = init(tmp_path / "deep" / "mine")
     assert [path.name for path in made] == ["Dockerfile", "requirements.txt"]
     text = made[0].read_text(encoding="utf-8")
-    assert f"ARG BASE={images.STOCK}\nFROM ${{BASE}}\n" in text
+    assert f"ARG BASE={builders.STOCK}\nFROM ${{BASE}}\n" in text
     assert text.endswith(f"USER {USER}:{USER}\n")
     assert "COPY models/ /opt/models/\n" in text
     assert (tmp_path / "deep" / "mine" / "models").is_dir()

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from edl.build import read_build
 from edl.errors import ClusterError, SemanticError
 from edl.installation import VERSION
+from sqlflow_edl.backends.images.registry import LABEL, label_of
 
 BUILDERS = ("docker", "podman", "buildah")  # in order of preference
 STOCK = f"sqlflow-edl:{VERSION}"
@@ -56,6 +58,10 @@ class Builder:
         check_tag(tag)
         command = ["build", "--file", str(file or _file_of(folder)), "--tag", tag]
         command += ["--target", target] if target else []
+        if (
+            code := read_build(folder / "runtime" / "edl")
+        ) is not None:  # else the base of the image has a label
+            command += ["--label", f"{LABEL}={label_of(code)}"]
         for name, value in (arguments or {}).items():
             command += ["--build-arg", f"{name}={value}"]
         return self._run([*command, str(folder)])

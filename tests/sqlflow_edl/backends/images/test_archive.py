@@ -11,10 +11,13 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from edl.build import Build, read_build
 from edl.errors import SemanticError
-from sqlflow_edl.backends.kubernetes.image_archive import NEEDED, pack
+from sqlflow_edl.backends.images.archive import NEEDED, pack
+from sqlflow_edl.backends.images.registry import LABEL
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
 
@@ -108,6 +111,7 @@ def test_its_settings_equal_the_dockerfiles(archive: Archive, repository: Path) 
     text = (repository / "runtime" / "Dockerfile").read_text()
     assert re.search(rf"^USER {settings['User']}$", text, re.MULTILINE)
     assert re.search(rf"^WORKDIR {settings['WorkingDir']}$", text, re.MULTILINE)
+    assert settings["Labels"] == {}  # the code of this one does not tell its build
     path, *others = settings["Env"]
     assert all(each in text for each in others)
     assert path.startswith("PATH=/opt/edl/bin:/")
@@ -150,3 +154,14 @@ def test_the_command_says_what_it_made(
     assert capsys.readouterr().err == f"{file}: m:1, 0 MB\n"
     assert main(["image", "pack", str(tmp_path), "-t", "m:1", "-o", str(file)]) == exit_codes.FAILED
     assert "has no opt/edl/bin/python" in capsys.readouterr().err
+
+
+def test_its_label_tells_the_build_of_its_code(root: Path, tmp_path: Path) -> None:
+    code = root / "opt/edl/code/edl"
+    (code / "installation.py").write_text('VERSION = "0.2.0"\n')
+    (code / "build.py").write_text("PROTOCOL = 7\n")
+    pack(root, "models:1", tmp_path / "image.tar")
+    packed = Archive(tmp_path / "image.tar")
+    [saved] = packed.json("manifest.json")
+    build = msgspec.json.decode(packed.json(saved["Config"])["config"]["Labels"][LABEL], type=Build)
+    assert build == read_build(code)

@@ -19,9 +19,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
+from edl.build import Build, read_build
 from edl.errors import SemanticError
 from sqlflow_edl.analysis.settings.kubernetes import USER
-from sqlflow_edl.backends.kubernetes.images import check_tag
+from sqlflow_edl.backends.images.builders import check_tag
+from sqlflow_edl.backends.images.registry import LABEL, label_of
 
 NEEDED = ("opt/edl/bin/python", "opt/edl/code/edl/entrypoints/pod.py")  # of the folder
 EMPTIED = ("dev", "proc", "sys", "run", "tmp", "build")  # folders that enter the image empty
@@ -67,15 +69,15 @@ def pack(folder: Path, tag: str, archive: Path) -> None:
     partial = archive.with_name(f"{archive.name}.partial")
     try:
         with _layer(folder, archive) as (file, layer), tarfile.open(partial, "w") as image:
-            _write(image, name, file, layer)
+            _write(image, name, file, layer, read_build(folder / "opt/edl/code/edl"))
         partial.replace(archive)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def _write(image: tarfile.TarFile, name: str, file: IO[bytes], layer: _Blob) -> None:
+def _write(image: tarfile.TarFile, name: str, file: IO[bytes], layer: _Blob, code: Build | None) -> None:
     _add(image, layer.name, file, layer.size)
-    config = _add_json(image, _config(layer))
+    config = _add_json(image, _config(layer, code))
     manifest = {
         "schemaVersion": 2,
         "mediaType": f"{_OCI}.manifest.v1+json",
@@ -95,12 +97,13 @@ def _write(image: tarfile.TarFile, name: str, file: IO[bytes], layer: _Blob) -> 
         _add(image, path, io.BytesIO(data), len(data))
 
 
-def _config(layer: _Blob) -> dict[str, Any]:
+def _config(layer: _Blob, code: Build | None) -> dict[str, Any]:
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     settings = {
         "User": f"{USER}:{USER}",
         "Env": [f"{name}={value}" for name, value in ENVIRONMENT.items()],
         "WorkingDir": "/tmp",  # noqa: S108 - of the container
+        "Labels": {LABEL: label_of(code)} if code is not None else {},
     }
     return {
         "created": now,
