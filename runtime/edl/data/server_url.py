@@ -14,6 +14,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +27,10 @@ from edl.installation import install_extras
 
 SOURCE = "SQLFLOW_SOURCE"
 SECRETS = "SQLFLOW_EDL_SECRETS"  # displayed URL, or account -> secret, as JSON, in the environment of a job's processes
+MOUNTED = (
+    "EDL_SECRETS"  # folder in pods with mounted secrets: no process there has passwords in its environment
+)
+PASSWORDS = "secrets.json"  # file in it with the same JSON
 
 # What asks the user for the password of a URL, and returns an empty text without an answer. Other threads have none.
 PROMPT: ContextVar[Callable[[ServerURL], str] | None] = ContextVar("password prompt", default=None)
@@ -215,4 +220,9 @@ def _is_same_account(configured: str, shown: str) -> bool:
 
 
 def _read_secrets() -> dict[str, str]:
-    return msgspec.json.decode(os.environ.get(SECRETS, "{}"), type=dict[str, str])
+    kept = msgspec.json.decode(os.environ.get(SECRETS, "{}"), type=dict[str, str])
+    if folder := os.environ.get(MOUNTED):
+        with suppress(OSError):  # such as a program of a user, which has no account to read it
+            mounted = msgspec.json.decode((Path(folder) / PASSWORDS).read_bytes(), type=dict[str, str])
+            return {**mounted, **kept}
+    return kept

@@ -25,7 +25,7 @@ from edl import exit_codes
 from edl.build import ADVICE, Build, present_build
 from edl.cluster.environment import environment
 from edl.cluster.local.signals import block_sigterm
-from edl.data.server_url import SECRETS
+from edl.data.server_url import MOUNTED, PASSWORDS
 from edl.errors import SpecError, SQLFlowError
 from edl.files import replace_file
 from edl.jobs.cluster_folder import SCRIPT_WORKER, ClusterFolder, RunSpec
@@ -43,7 +43,7 @@ def main(role: str) -> NoReturn:
     """Become the master, or the instance."""
     block_sigterm()
     try:
-        folder, passwords = make_folder(os.environ)
+        folder = make_folder(os.environ)
         spec = read_spec(folder)
         if (job := JobFolder(folder.job)).unindexed_files.exists():
             from edl.entrypoints.pod_rows import place_rows  # loads more than other jobs need
@@ -55,7 +55,7 @@ def main(role: str) -> NoReturn:
         if role in ("master", "program"):  # clients follow its output
             EventStream(sys.stdout.buffer).write(to_failed(error, ""))
         sys.exit(exit_codes.USAGE)
-    variables = environment(spec.threads, {**spec.environment, SECRETS: passwords})
+    variables = environment(spec.threads, spec.environment)
     command = [sys.executable, "-P", "-m", module, str(folder.job), *last]
     os.execve(sys.executable, command, variables)  # noqa: S606 (our own modules, in a list)
 
@@ -112,14 +112,14 @@ def _command(role: str, spec: RunSpec) -> list[str]:
 _PART = re.compile(r"(.+)\.part-(\d+)")
 
 
-def make_folder(environment: Mapping[str, str]) -> tuple[ClusterFolder, str]:
-    """Build the folder. Return it and the passwords, for SQLFLOW_EDL_SECRETS in the job's processes.
+def make_folder(environment: Mapping[str, str]) -> ClusterFolder:
+    """Build the folder and return it. Passwords stay in the mounted files, where `edl.data.server_url` reads them.
 
     Idempotent. Raises SpecError if something is missing.
     """
     files, secrets = (
         Path(_read_variable(environment, "EDL_FILES")),
-        Path(_read_variable(environment, "EDL_SECRETS")),
+        Path(_read_variable(environment, MOUNTED)),
     )
     job, master = Path(_read_variable(environment, "EDL_JOB")), _read_variable(environment, "EDL_MASTER")
     _copy(files, job)
@@ -128,7 +128,8 @@ def make_folder(environment: Mapping[str, str]) -> tuple[ClusterFolder, str]:
     folder.write_master_address(master)
     if (secrets / SCRIPT).exists():
         replace_file(job / SCRIPT, (secrets / SCRIPT).read_bytes())
-    return folder, _secret(secrets / "secrets.json")
+    _secret(secrets / PASSWORDS)
+    return folder
 
 
 def _read_variable(environment: Mapping[str, str], name: str) -> str:

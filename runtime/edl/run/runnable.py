@@ -22,7 +22,7 @@ from typing import IO, cast
 import msgspec
 
 from edl.cluster.exit_reason import MemoryCounter
-from edl.data.server_url import SECRETS
+from edl.data.server_url import MOUNTED, SECRETS
 from edl.errors import JobError
 from edl.jobs.events import Output
 from edl.runnable import VARIABLE, RunnablePlace
@@ -101,8 +101,8 @@ def _start_process(
 
 
 def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without the passwords of data sources that a job's processes get in it."""
-    return {name: value for name, value in environment.items() if name != SECRETS}
+    """Return the environment without the passwords of data sources, and where they are mounted in a pod."""
+    return {name: value for name, value in environment.items() if name not in (SECRETS, MOUNTED)}
 
 
 def _output(process: subprocess.Popen[bytes], log: IO[bytes]) -> Iterator[list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.errors import KeyringLocked
 
-from edl.data.server_url import SECRETS, SOURCE, ServerURL, named_connection, parse_server
+from edl.data.server_url import MOUNTED, PASSWORDS, SECRETS, SOURCE, ServerURL, named_connection, parse_server
 from edl.data.url import parse
 from edl.errors import SourceError
 
@@ -53,6 +54,16 @@ def test_a_url_without_a_host_says_how_one_looks(url: str) -> None:
     with pytest.raises(SourceError, match="names no host") as caught:
         parse(url)
     assert "secret" not in str(caught.value)
+
+
+def test_pods_read_passwords_from_mounted_files(
+    connections: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MOUNTED, str(tmp_path))
+    assert parse_server("mysql://u@h:1/x").with_password().password == ""
+    (tmp_path / PASSWORDS).write_text('{"mysql://u@h:1/x": "Geheim"}')
+    assert [parse_server("mysql://u@h:1/x").with_password().password] == ["Geheim"]
+    assert "Geheim" not in os.environ[SECRETS]
 
 
 def test_a_password_of_a_url_is_known_to_the_processes_that_are_started_from_here(connections: Path) -> None:

@@ -16,6 +16,7 @@ from edl import exit_codes
 from edl.build import PROTOCOL, Build, present_build
 from edl.cluster import Instance
 from edl.cluster.local.instance_process import TAKE_OVER
+from edl.data.server_url import parse_server
 from edl.entrypoints.pod import read_spec
 from edl.errors import SpecError
 from edl.jobs.cluster_folder import CLIENT, TESTING, ClusterFolder, RunSpec
@@ -28,6 +29,7 @@ SHOWN = ("OMP_NUM_THREADS", "PYTHONHASHSEED", "MINE", "SQLFLOW_EDL_SECRETS")
 def worker(job: Path, instance: Instance) -> int:
     """Says what it is; the second worker goes on as a server, the third begins for ever."""
     found = {name: os.environ.get(name) for name in SHOWN}
+    found["password"] = parse_server("mysql://u@h/d").with_password().password
     print("trouble", file=sys.stderr, flush=True)  # before who waits for the next line ends us
     print(json.dumps([str(job), instance.name, instance.role, found]))
     if instance.name == "worker-2":
@@ -84,7 +86,7 @@ def test_a_worker_has_its_folder_and_environment_and_ends_with_its_code(
     code, [line], errors = run(environment, "instance", Instance("worker-0", "worker", 2))
     job, name, role, found = json.loads(line)
     assert (code, job, name, role) == (7, str(tmp_path / "empty" / JOB), "worker-0", "worker")
-    assert found == dict(zip(SHOWN, ("3", "0", "yes", '{"mysql://u@h/d": "Geheim"}'), strict=True))
+    assert found == {**dict(zip(SHOWN, ("3", "0", "yes", None), strict=True)), "password": "Geheim"}
     assert errors == "trouble\n"  # both go to the container's log
 
 
