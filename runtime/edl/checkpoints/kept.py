@@ -7,6 +7,7 @@ job has one; the next takes its place. It is removed when the job is done, and w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,11 +19,13 @@ from edl.checkpoints import DAMAGED, STATE, GoneError
 from edl.data import connect
 from edl.data.retry import insisting
 from edl.data.source import Source
+from edl.errors import SpecError
 from edl.files import make_folders
 from edl.jobs import job_folder
 from edl.models.registry.own_tables import Layout, OwnTables, read_pieces
 
 T = TypeVar("T")
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 
 CHECKPOINTS = "sqlflow_edl_checkpoints"
 SCHEMES = ("mysql", "postgresql")  # of data sources of pods with tables that transactions can change
@@ -90,12 +93,17 @@ class KeptCheckpoints:
         return b"".join(self._own.read_chunks(CHECKPOINTS, {"job": job, "file": STATE})) or None
 
     def fetch(self, job: str, name: str, folder: Path) -> None:
-        """Write the files of a checkpoint into a new folder. Raises GoneError if it is not there."""
+        """Write the files of a checkpoint into a new folder. Raises GoneError if it is not there, SpecError if a name
+        could lead out of the folder: others may write into the table.
+        """
         if name not in self.names(job):
             raise GoneError(f"the checkpoint {name} is gone")
         rows = self._own.rows(
             f"SELECT DISTINCT file FROM {self._table} WHERE job = ? AND name = ? ORDER BY file", job, name
         )
+        for text in (name, *(row["file"] for row in rows)):
+            if not _NAME.fullmatch(text):
+                raise SpecError(f"{text!r} is no name of a checkpoint or of its files")
         partial = folder.with_name(f"{name}.partial")
         make_folders(partial)
         for row in rows:

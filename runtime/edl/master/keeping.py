@@ -41,6 +41,11 @@ class Keeping:
     def is_possible(self) -> bool:
         return self._place is not None
 
+    @property
+    def is_of_use(self) -> bool:
+        """True if a last checkpoint of the workers outlives the master."""
+        return self._place is not None or not self._copies
+
     async def keep(self) -> bool:
         """Keep the checkpoint that the job would go back to, and return True if it is kept.
 

@@ -482,7 +482,7 @@ class Master:
 
     async def _depart(self) -> None:
         """Leave at once, or with the last checkpoint if all pods of the job are asked to leave, one after another."""
-        if self._keeping.is_possible and not self._stopper.has_begun:
+        if self._keeping.is_of_use and not self._stopper.has_begun:
             await wait_until(lambda: not self._instances.anyone_stays, ORDER_SECS)
             if not self._instances.anyone_stays and not self._tasks.is_finished:
                 self._stopper.begin(LEAVING)

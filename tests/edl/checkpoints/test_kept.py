@@ -10,7 +10,7 @@ import pytest
 from edl.checkpoints import DAMAGED, STATE, GoneError
 from edl.checkpoints.kept import CHECKPOINTS, KeptCheckpoint, KeptCheckpoints, keeps_checkpoints
 from edl.data import Source, connect
-from edl.errors import SourceError
+from edl.errors import SourceError, SpecError
 from edl.models.registry import own_tables
 
 JOB, OTHER = "20260101-120000-000000-abcdef", "20260101-120000-000000-fedcba"
@@ -90,6 +90,17 @@ def test_half_of_a_checkpoint_is_none_and_does_not_hide_the_one_before(
     assert (kept.names(JOB), kept.state(JOB)) == (["7-worker-0-0"], b"the first")
     kept.put(JOB, second, b"the second")
     assert (kept.names(JOB), count(source)) == (["9-worker-0-0"], whole)
+
+
+def test_a_name_that_leads_out_of_the_folder_is_refused(
+    kept: KeptCheckpoints, source: Source, tmp_path: Path
+) -> None:
+    kept.put(JOB, checkpoint(tmp_path, "7-worker-0-0"), b"state")
+    source.execute(f"UPDATE {CHECKPOINTS} SET file = '../../evil' WHERE file = 'position.msgpack'")
+    with pytest.raises(SpecError, match=r"'\.\./\.\./evil' is no name"):
+        kept.fetch(JOB, "7-worker-0-0", tmp_path / "deep" / "again")
+    assert not (tmp_path / "deep").exists()
+    assert not (tmp_path / "evil").exists()
 
 
 def test_those_of_jobs_that_are_over_are_swept(kept: KeptCheckpoints, source: Source, tmp_path: Path) -> None:
