@@ -81,13 +81,14 @@ class Change(msgspec.Struct, frozen=True):
 
 class Wishes(msgspec.Struct, frozen=True):
     """Wishes of users about a running job: the numbers of workers and of parameter servers, None for those that the job
-    has; to be paused. `resumed` changes whenever the job is resumed.
+    has; to be paused. `resumed` changes whenever the job is resumed. `cancelled`: the job is about to be deleted.
     """
 
     workers: int | None = None
     paused: bool = False
     servers: int | None = None
     resumed: str = ""
+    cancelled: bool = False
 
 
 class Room(msgspec.Struct, frozen=True):

@@ -219,6 +219,7 @@ class Master:
         self._needed = self._instances.needed_instances  # slots that the quota was asked for
         self._wanting: asyncio.Future[None] | None = None
         self._departing: asyncio.Future[None] | None = None
+        self._wishing = asyncio.Lock()
 
     async def run(self) -> int:
         """Serve until the job is over and all workers know, or this master must exit. Return the exit code."""
@@ -246,9 +247,7 @@ class Master:
 
     async def _manage(self, loop: asyncio.AbstractEventLoop) -> int:
         """Start and follow the instances until the job is over, or this master must exit. Return the exit code."""
-        wishes = (
-            await asyncio.to_thread(self._backend.wishes) if self._backend.wishes is not None else Wishes()
-        )
+        wishes = await self._read_wishes()
         if self._deadline.is_to_pause(wishes, self._state_loop.now()):
             self._stopper.begin_stopped()
         else:
@@ -258,7 +257,7 @@ class Master:
         threading.Thread(target=self._watch, args=(loop,), name="edl-watch", daemon=True).start()
         watched = [asyncio.create_task(self._metrics_server.serve())]
         if self._backend.wishes is not None:
-            watched.append(asyncio.create_task(self._follow_wishes(self._backend.wishes)))
+            watched.append(asyncio.create_task(self._follow_wishes()))
         if self._ps_client is not None:
             await self._ps_client.start()
         self._on_tick(self._state_loop.now())
@@ -314,11 +313,18 @@ class Master:
             await self._unpaused.wait()
             self._stopper.withdraw()
 
-    async def _follow_wishes(self, read: Callable[[], Wishes]) -> None:
+    async def _read_wishes(self) -> Wishes:
+        """Read the wishes of users, if this is how they come."""
+        if self._backend.wishes is None:
+            return Wishes()
+        async with self._wishing:
+            return await asyncio.to_thread(self._backend.wishes)
+
+    async def _follow_wishes(self) -> None:
         """Carry out the wishes of users, now and whenever they change."""
         workers = self._instances.wanted
         while True:
-            wishes = await asyncio.to_thread(read)
+            wishes = await self._read_wishes()
             if wishes.workers is not None and wishes.workers != workers and not self._tasks.is_finished:
                 workers = wishes.workers
                 await self._scale(workers, None)
@@ -484,7 +490,8 @@ class Master:
         """Leave at once, or with the last checkpoint if all pods of the job are asked to leave, one after another."""
         if self._keeping.is_of_use and not self._stopper.has_begun:
             await wait_until(lambda: not self._instances.anyone_stays, ORDER_SECS)
-            if not self._instances.anyone_stays and not self._tasks.is_finished:
+            is_alone = not self._instances.anyone_stays and not self._tasks.is_finished
+            if is_alone and not (await self._read_wishes()).cancelled:
                 self._stopper.begin(LEAVING)
                 return
         self._leave()

@@ -62,7 +62,10 @@ def wishes_of(job: Metadata) -> Wishes:
     """Return the wishes that a Job is annotated with; a number that is none is ignored."""
     notes = job.annotations or {}
     workers, servers = (_number(notes.get(name, "")) for name in (names.WORKERS, names.SERVERS))
-    return Wishes(workers, notes.get(names.PAUSED) == "true", servers, notes.get(names.RESUMED, ""))
+    cancelled = names.CANCELLED in notes or job.deletion_timestamp is not None
+    return Wishes(
+        workers, notes.get(names.PAUSED) == "true", servers, notes.get(names.RESUMED, ""), cancelled
+    )
 
 
 def _number(text: str) -> int | None:

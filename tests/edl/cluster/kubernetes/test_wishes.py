@@ -24,6 +24,7 @@ from tests.kubernetes.faults import Fault
         ({names.PAUSED: "true", names.WORKERS: "3"}, Wishes(workers=3, paused=True)),
         ({names.PAUSED: "false", names.WORKERS: "many"}, Wishes()),
         ({names.WORKERS: "0"}, Wishes()),
+        ({names.CANCELLED: "true"}, Wishes(cancelled=True)),
         ({names.WORKERS: "-2"}, Wishes()),
     ],
 )

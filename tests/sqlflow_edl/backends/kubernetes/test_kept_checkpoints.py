@@ -121,3 +121,17 @@ def test_a_training_goes_on_from_its_last_step_when_all_its_pods_were_drained(
         undisturbed, drained = metrics(points)
         assert undisturbed == drained
     assert kept(points) == 0
+
+
+def test_a_master_that_leaves_alone_keeps_its_checkpoint_for_the_next_one(
+    points: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with sqlflow("run", "-e", TRAIN.format(epochs=40, how=ALONE), *brief(points)) as client:
+        client.until("epoch 4:")
+        [master] = points.pods("master")
+        points.evict(master)
+        client.until("terminated: the next master continues from here")
+        assert kept(points) == 1
+        assert client.end() == exit_codes.OK, client
+    assert "all pods of the job are asked to leave" not in str(client)
+    assert kept(points) == 0
