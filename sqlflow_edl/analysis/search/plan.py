@@ -5,15 +5,16 @@ A candidate's JobSpec is compiled from its own statement: a user could run that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
+import pyarrow as pa
 
 from edl import metrics, spec
 from edl.errors import SemanticError, SQLFlowError, raise_all
 from sqlflow_edl.analysis import expressions, labels, train
-from sqlflow_edl.analysis.checks.data import DataChecks, is_id
+from sqlflow_edl.analysis.checks.data import DataChecks, is_id, is_named_as_id
 from sqlflow_edl.analysis.checks.text_readings import decimal_mark
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision
@@ -25,8 +26,9 @@ from sqlflow_edl.analysis.rows.plan import RowPlan
 from sqlflow_edl.analysis.rows.validation import FRACTION, TEST
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.search import space
-from sqlflow_edl.analysis.search.candidates import StatementWriter, encode_texts
+from sqlflow_edl.analysis.search.candidates import StatementWriter, add_features, encode_texts
 from sqlflow_edl.analysis.search.drafts import LEAST_TRIALS, TRIALS, drafts_of, value_of
+from sqlflow_edl.analysis.search.generating import ROWS, generate_features
 from sqlflow_edl.analysis.search.limits import (
     FOLDED,
     Clock,
@@ -171,6 +173,47 @@ class SearchPlan(RowPlan):
         if self.reduction is not None:
             self.notes.extend(self.reduction.notes())
         return self._spec(candidates, divided, tried_first)
+
+    def generate_features(self, read: Callable[[int, list[str]], Iterable[pa.RecordBatch]]) -> SearchPlan:
+        """Return the plan with the generated features of its candidates that have some; without any, without these.
+
+        read: returns at most so many training rows, with the columns of these names.
+        """
+        generating = [candidate for candidate in self.candidates if candidate.draft.generates]
+        if not generating:
+            return self
+        features, names = [], self._free_columns()
+        if len(names) > 1:
+            rows = pa.Table.from_batches(read(ROWS, [*names, self.label]))
+            features = generate_features(rows, self.label, names)
+        candidates: list[PlannedCandidate] = []
+        planner = CandidatePlanner(self.query, self.schema, self.models, self.task)
+        ordered, left_out = self.ordered, 0
+        for number, candidate in enumerate(self.candidates):
+            if not candidate.draft.generates:
+                candidates.append(candidate)
+            elif features:
+                candidates.append(planner.plan(add_features(candidate.draft, features, self.query.dialect)))
+            else:
+                ordered -= number < self.ordered
+                left_out += 1
+        if not candidates:
+            return self
+        computed = {name: source for one in candidates for name, source in one.plan.computed.items()}
+        count = self.candidate_count - left_out
+        return replace(
+            self, candidates=tuple(candidates), ordered=ordered, computed=computed, candidate_count=count
+        )
+
+    def _free_columns(self) -> list[str]:
+        """Return the columns of single values that no clause and no attribute names."""
+        plan = self.first_plan
+        reserved = {*plan.needed_columns, plan.splitting.group, plan.splitting.mark, plan.splitting.time}
+        return [
+            name
+            for name in self.schema.names
+            if name not in reserved and not self.schema.items(name) and not is_named_as_id(name)
+        ]
 
     def query_part(self, query: spec.Query) -> spec.Query:
         """Return the query with the part of it that is read."""
