@@ -352,3 +352,13 @@ SELECT x, page, id, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost
 -- hint: leave it out
 -- take: leave it out
 SELECT x, k FROM t TO TRAIN xgboost.gblinear WITH train.num_boost_round = 1«, model.monotone = [+x]» LABEL k INTO m;
+
+-- site: sqlflow_edl.analysis.search.label_losses choose_losses
+-- hint: leave it out
+-- take: leave it out
+SELECT x, k FROM t LABEL k WITH auto.models = lightgbm«, auto.losses = poisson» INTO m;
+
+-- site: sqlflow_edl.analysis.search.label_losses choose_losses
+-- hint: leave {} out
+-- take: leave gamma out
+SELECT x, flag FROM t LABEL flag WITH auto.models = lightgbm, auto.metric = rmse, auto.losses = [poisson«, gamma»] INTO m;
