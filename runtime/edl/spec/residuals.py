@@ -33,8 +33,8 @@ class ColumnWidths(
 ):
     """Logarithm of the factor by which a column widens the interval of a row.
 
-    `column` is a column of the rows, or empty for the prediction. `logs` are those at the ascending `places` of a
-    number, with straight lines between them, or of each of the texts `values`. `otherwise` is that of NULL, and of any
+    `column` is a column of the rows, or empty for the prediction. `logs` are at the ascending `places` of a
+    number, with straight lines between them, or of each of the texts `values`. `otherwise` is for NULL, and for any
     other text.
     """
 
@@ -75,7 +75,7 @@ class Widths(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 class ScaledErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Absolute errors of a model on `rows` validation rows, each divided by the relative width of its row.
 
-    `quantiles` are as those of `Residuals`.
+    `quantiles` are as in `Residuals`.
     """
 
     rows: int

@@ -362,3 +362,8 @@ SELECT x, k FROM t LABEL k WITH auto.models = lightgbm«, auto.losses = poisson�
 -- hint: leave {} out
 -- take: leave gamma out
 SELECT x, flag FROM t LABEL flag WITH auto.models = lightgbm, auto.metric = rmse, auto.losses = [poisson«, gamma»] INTO m;
+
+-- site: sqlflow_edl.analysis.forecasts read_forecast
+-- hint: leave {} out, or cast the time in the SELECT
+-- take: leave forecast.holidays out
+SELECT id, y FROM t TO TRAIN Forecast WITH forecast.time = id, forecast.horizon = 3«, forecast.holidays = DE» LABEL y INTO m;
