@@ -59,8 +59,7 @@ def read_holidays(place: str) -> Holidays:
         names = [f"{country}-{part}" for part in places[country]] if country in places else sorted(places)
         raise SemanticError(
             f"there is no calendar of holidays for {place}",
-            hint=did_you_mean(place, names, list_up_to=60)
-            or "a country has two letters, such as de",
+            hint=did_you_mean(place, names, list_up_to=60) or "a country has two letters, such as de",
         ) from None
     days: dict[str, list[int]] = defaultdict(list)
     for day, name in by_day.items():
