@@ -14,10 +14,12 @@ from edl.frameworks.keras.layers import (
     weighted_sum,
 )
 from edl.frameworks.keras.real_mlp import FeatureScales, NTPDense
+from edl.frameworks.least_squares import LeastSquares
 
 __all__ = [
     "Embedding",
     "FeatureScales",
+    "LeastSquares",
     "NTPDense",
     "by_class",
     "checked_model",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from edl.frameworks.least_squares import LeastSquares
 from edl.frameworks.torch.clusters import Centres, ClusterTargets, DeepClusters
 from edl.frameworks.torch.isolation_forest import IsolationForest
 from edl.frameworks.torch.layers import (
@@ -27,6 +28,7 @@ __all__ = [
     "Embedding",
     "FeatureScales",
     "IsolationForest",
+    "LeastSquares",
     "MemberOutputs",
     "Members",
     "NTPLinear",

@@ -211,8 +211,9 @@ class TrainingPlan(RowPlan):
         )
         row_weights = weights.of_rows(self.settings, self.weight, statistics, errors)
         raise_all(errors)
-        defaults = _of_width(model, inputs)
+        defaults = model.defaults_of_width(chain.from_iterable(inputs.values()))
         model, optimizer = model.with_defaults(defaults), self._optimizer(defaults)
+        optimizer_of_job, schedule = steps.read_steps(self.settings, optimizer, training, rows.training)
         job = spec.JobSpec(
             kind="train",
             statement=self.statement.text,
@@ -224,16 +225,10 @@ class TrainingPlan(RowPlan):
             ),
             inputs=inputs,
             label=label,
-            optimizer=self.settings.own_function("optimizer")
-            or steps.optimizer(
-                optimizer,
-                self.settings.resolved,
-                self.settings.framework,
-                is_forest=self.settings.choice.is_forest,
-            ),
+            optimizer=optimizer_of_job,
             loss=loss,
             metrics=metrics,
-            schedule=steps.schedule(self.settings.schedule, self.settings.resolved, training, rows.training),
+            schedule=schedule,
             weights=row_weights,
             training=training,
             evaluation=running.evaluation(self.settings),
@@ -255,6 +250,8 @@ class TrainingPlan(RowPlan):
             keep_rows="none" if self.settings.get("model.keep_rows") == "none" else msgspec.UNSET,
         )
         raise_all(running.unused_limits(self.settings, job))
+        if model.name == steps.SOLVABLE:
+            job = steps.solve_exactly(job, self.settings)
         return FittedTraining(job, model, optimizer)
 
     def _transform(
@@ -455,19 +452,17 @@ class FittedTraining:
         if errors:
             raise_all(errors)
         parameters = model_parameters(settings, self.model, job.label, rows.training)
-        return msgspec.structs.replace(
+        optimizer, schedule = steps.read_steps(settings, self.optimizer, training, rows.training)
+        varied = msgspec.structs.replace(
             job,
             model=spec.Component(self.model.name, parameters),
-            optimizer=settings.own_function("optimizer")
-            or steps.optimizer(
-                self.optimizer,
-                settings.resolved,
-                settings.framework,
-                is_forest=settings.choice.is_forest,
-            ),
-            schedule=steps.schedule(settings.schedule, settings.resolved, training, rows.training),
+            optimizer=optimizer,
+            schedule=schedule,
             training=training,
         )
+        if self.model.name == steps.SOLVABLE:
+            return steps.solve_exactly(varied, settings)
+        return varied
 
 
 def model_parameters(
@@ -515,6 +510,7 @@ def plan(
     """
     settings, errors, notes = checked.settings, list(checked.errors), [*statement.warnings, *checked.notes]
     errors += running.problems(settings, workers)
+    settings = replace(settings, workers=workers)
     rows = plan_rows(statement, settings, schema, errors)
     if parent:
         errors += (reused.with_parent(name, parent.reference) for name in statement.reused_models)
@@ -568,8 +564,3 @@ def check_without_columns(
         written_input(clause, settings.choice.example.architecture.inputs, errors)
         errors += check_calls(clause.items)
     raise_all(errors)
-
-
-def _of_width(model: Model, inputs: ModelInputs) -> Mapping[str, Setting]:
-    """Return the defaults of a model that follow from the number of columns."""
-    return model.defaults_of_width(feature for features in inputs.values() for feature in features)

@@ -15,7 +15,6 @@ from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models import forecast, transform
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.schema import Schema
-from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import search, trees
 from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow, Dictionary, Resolved
 from sqlflow_edl.analysis.settings.attributes import TRAIN
@@ -36,6 +35,7 @@ class TrainSettings:
     resolved: Mapping[str, Resolved]
     functions: tuple[str, ...]  # functions of the contract from the model's module
     dictionary: Dictionary  # of the attributes of the statement
+    workers: int | None = None  # of the session, which override the statement's
     task: str = ""  # of a label of whole numbers, by the metric of a search; empty: the rows decide
 
     @property
@@ -159,7 +159,6 @@ def _resolve_settings(
         ]
         message, hint = f"{framework} has no optimizer {optimizer.name}", f"there are {', '.join(names)}"
         errors.append(SemanticError(message, span=resolved["optimizer"].span, hint=hint))
-    steps.check_clipping(resolved, errors)
     errors += _find_missing(statement)
     named_loss = loss.name if loss else None
     functions = user_model.functions(choice.own, framework, resolved) if choice.own else ()

@@ -12,18 +12,22 @@ from dataclasses import dataclass
 from edl import schedules
 from edl.spec import Component, Label
 from edl.spec.forecast import BESIDE, SCALE
-from edl.spec.job import Parameter
+from edl.spec.job import LEAST_SQUARES, Parameter
 from sqlflow_edl.codegen.source import CallExpression, Expression, Items, line, literal
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """Class of a framework: our parameter -> its keyword, and the framework's own defaults."""
+    """Class of a framework: our parameter -> its keyword, and the framework's own defaults.
+
+    fused: of PyTorch, one kernel for all parameters. solves: the class is ours, and has no learning rate.
+    """
 
     name: str
     keywords: Mapping[str, str]
     defaults: Mapping[str, Parameter]
-    fused: bool = False  # PyTorch: one kernel for all parameters
+    fused: bool = False
+    solves: bool = False
 
 
 _ADAM = {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-7, "amsgrad": False}
@@ -33,6 +37,7 @@ def _same(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
+_LEAST_SQUARES = Spelling("LeastSquares", _same("l2"), {}, solves=True)
 KERAS: Mapping[str, Spelling] = {
     "adam": Spelling("Adam", _same(*_ADAM), _ADAM),
     "adamw": Spelling("AdamW", _same(*_ADAM, "weight_decay"), {**_ADAM, "weight_decay": 0.004}),
@@ -59,6 +64,7 @@ KERAS: Mapping[str, Spelling] = {
         _same("l1_regularization_strength", "l2_regularization_strength"),
         {"l1_regularization_strength": 0.0, "l2_regularization_strength": 0.0},
     ),
+    LEAST_SQUARES: _LEAST_SQUARES,
 }
 
 _TORCH_ADAM = {"epsilon": "eps", "amsgrad": "amsgrad"}
@@ -85,6 +91,7 @@ TORCH: Mapping[str, Spelling] = {
     "adadelta": Spelling("Adadelta", {"rho": "rho", "epsilon": "eps"}, {"rho": 0.9, "epsilon": 1e-6}),
     "adamax": Spelling("Adamax", {"epsilon": "eps"}, {"epsilon": 1e-8}),
     "nadam": Spelling("NAdam", {"epsilon": "eps"}, {"epsilon": 1e-8}),
+    LEAST_SQUARES: _LEAST_SQUARES,
 }
 
 
@@ -94,11 +101,15 @@ _CLIPPING = ("clipnorm", "global_clipnorm", "clipvalue")
 def keras_optimizer(optimizer: Component) -> Expression:
     spelling = KERAS[optimizer.name]
     keywords = [*_keywords(spelling, optimizer), *_clipping(optimizer)]
+    if spelling.solves:
+        return CallExpression(spelling.name, tuple(keywords))
     return CallExpression(f"keras.optimizers.{spelling.name}", ("lr", *keywords))
 
 
 def torch_optimizer(optimizer: Component) -> Expression:
     spelling = TORCH[optimizer.name]
+    if spelling.solves:
+        return CallExpression(spelling.name, tuple(_keywords(spelling, optimizer)))
     arguments: list[Expression | tuple[str, Expression]] = [
         "parameters",
         "lr",

@@ -13,6 +13,7 @@ from sqlflow_edl.codegen.user_model import own_import
 _HELPERS: Mapping[str, tuple[str, ...]] = {
     "keras": (
         "FeatureScales",
+        "LeastSquares",
         "NTPDense",
         "by_class",
         "checked_model",
@@ -30,6 +31,7 @@ _HELPERS: Mapping[str, tuple[str, ...]] = {
         "DeepClusters",
         "FeatureScales",
         "IsolationForest",
+        "LeastSquares",
         "MemberOutputs",
         "Members",
         "NTPLinear",

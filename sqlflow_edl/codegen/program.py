@@ -290,9 +290,10 @@ def _members(params: Mapping[str, object]) -> int:
 
 
 def _optimizer(spec: JobSpec) -> dict[str, object]:
+    rate = spec.optimizer.params.get("learning_rate")
     write = frameworks.keras_optimizer if spec.framework == "keras" else frameworks.torch_optimizer
     return {
-        "learning_rate": literal(spec.optimizer.params["learning_rate"]),
+        "learning_rate": "" if rate is None else f"lr={literal(rate)}",
         "optimizer": layout(write(spec.optimizer), indent=4, prefix="return "),
     }
 

@@ -11,6 +11,7 @@ FLOAT_BYTES = 4
 # Slots of an optimizer per parameter.
 _SLOTS = {
     "sgd": 0,
+    "least_squares": 0,
     "adam": 2,
     "adamw": 2,
     "adagrad": 1,

@@ -29,6 +29,7 @@ from edl.embeddings.optimizers import Optimizer
 from edl.errors import JobError, UserCodeError
 from edl.program import Program
 from edl.program.user_model import place
+from edl.spec import TREES
 
 Floats = npt.NDArray[np.float32]
 
@@ -244,13 +245,19 @@ class Evaluated(NamedTuple):
 
 
 def with_gradients(adapter: Adapter) -> GradientAdapter:
-    """Return the adapter as one with gradients. Raises JobError for trees."""
+    """Return the adapter as one with gradients. Raises JobError for trees and least squares."""
     if not hasattr(adapter, "gradients"):
+        if adapter.framework not in TREES:
+            raise refuse_steps()
         raise JobError(
             f"models of {adapter.framework} have no gradients to combine on parameter servers",
             hint="use the strategy allreduce, or one worker",
         )
     return cast(GradientAdapter, adapter)
+
+
+def refuse_steps() -> JobError:
+    return JobError("LeastSquares takes no steps: one process solves for the weights", hint="use one worker")
 
 
 def check_outputs(

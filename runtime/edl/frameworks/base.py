@@ -115,7 +115,9 @@ def checked_shapes(variables: Mapping[str, Variable], weights: Mapping[str, Arra
     check_fit(_shapes(variables), weights)
 
 
-def call_function(program: Program, function: str, kind: type, title: str, *arguments: Any) -> Any:
+def call_function(
+    program: Program, function: str, kind: type | tuple[type, ...], title: str, *arguments: Any
+) -> Any:
     """Return the result of a program's function. Raises JobError if it is no `kind`; errors call that `title`."""
     result = program.call(function, *arguments)
     if not isinstance(result, kind):

@@ -28,6 +28,24 @@ MEMBERS = AttributeRow(
     aliases=("members",),
 )
 
+L2 = AttributeRow(
+    "model.l2",
+    "number",
+    "Ridge penalty of the exact solution: of the squared weights, beside the mean squared error, in units of the "
+    "deviations of the columns and of the label. By default 0; with fewer rows than inputs, or more than 20 inputs "
+    "and fewer than 10 rows for each, the one of the least generalised cross-validation.",
+    low=0,
+    aliases=(
+        "l2",
+        "ridge",
+        "model.ridge",
+        "l2_reg",
+        "model.l2_reg",
+        "l2_regularization",
+        "model.l2_regularization",
+    ),
+)
+
 # Chosen on the tables of benchmarks.quality.
 _DEFAULTS: Mapping[str, Setting] = {
     "model.hidden_units": (128, 64),
@@ -84,7 +102,8 @@ MODELS = (
     ),
     Model(
         "LinearRegressor",
-        "A linear model with one output.",
+        "A linear model with one output, solved for exactly where least_squares can.",
+        (L2,),
         task="regression",
         architecture=_LINEAR,
         defaults=_LINEAR_DEFAULTS,

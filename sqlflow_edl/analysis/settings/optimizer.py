@@ -1,35 +1,67 @@
-"""Optimizer settings of a TRAIN statement: parameters, gradient clipping, learning rate schedule."""
+"""Optimizer of a TRAIN statement with its parameters, clipping and schedule, or an exact solution without steps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
+from edl.spec import strategy
+from edl.spec.features import with_tables
+from edl.spec.job import LEAST_SQUARES
 from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.entries import Entry
+from sqlflow_edl.analysis.models.dnn import L2
 from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 
+if TYPE_CHECKING:
+    from sqlflow_edl.analysis.train_settings import TrainSettings
+
+SOLVABLE, _FAMILY = "LinearRegressor", "Linear"
+_LOSS = "mean_squared_error"
+# Attributes of a training in steps.
+_STEPS = (
+    "train.epoch",
+    "train.max_steps",
+    "train.batch_size",
+    "train.early_stopping",
+    "train.min_delta",
+    "train.shuffle",
+    "train.unseen_rate",
+)
+MOST_INPUTS = 1000  # of an exact solution, whose work grows with their square
 CLIPPING = ("optimizer.clipnorm", "optimizer.global_clipnorm", "optimizer.clipvalue")
 
 
-def optimizer(
-    entry: Entry, resolved: Mapping[str, Resolved], framework: str, *, is_forest: bool = False
-) -> spec.Component:
-    """Return the optimizer with its parameters, and the gradient clipping if one is written.
+def read_steps(
+    settings: TrainSettings, entry: Entry, training: spec.Training, rows: int
+) -> tuple[spec.Component, spec.Component | None]:
+    """Return the optimizer with its parameters and the written gradient clipping, and the schedule.
 
-    is_forest: the model is the mean of trees, which no learning rate scales.
+    entry: the optimizer, unless it is a function of the model's module. rows: number of training rows.
     """
-    if framework in spec.TREES:
-        rate = 1.0 if is_forest else trees.RATES[framework]
-        return spec.Component(entry.name, {"learning_rate": rate, **catalog.parameters(entry, resolved)})
-    clipping = {name.rpartition(".")[2]: resolved[name].value for name in CLIPPING if name in resolved}
-    return spec.Component(entry.name, {**catalog.parameters(entry, resolved), **clipping})
+    resolved, framework = settings.resolved, settings.framework
+    optimizer = settings.own_function("optimizer")
+    if optimizer is None and framework in spec.TREES:
+        # A forest is the mean of trees, which no learning rate scales.
+        rate = 1.0 if settings.choice.is_forest else trees.RATES[framework]
+        parameters = {"learning_rate": rate, **catalog.parameters(entry, resolved)}
+        optimizer = spec.Component(entry.name, parameters)
+    elif optimizer is None:
+        clipping = {name.rpartition(".")[2]: resolved[name].value for name in CLIPPING if name in resolved}
+        optimizer = spec.Component(entry.name, {**catalog.parameters(entry, resolved), **clipping})
+    return optimizer, schedule(settings.schedule, resolved, training, rows)
 
 
-def check_clipping(resolved: Mapping[str, Resolved], errors: list[SQLFlowError]) -> None:
-    """Add an error if two kinds of gradient clipping are written."""
+def check(settings: TrainSettings, errors: list[SQLFlowError]) -> None:
+    """Add an error for two kinds of gradient clipping, and for an exact solution that is impossible."""
+    resolved = settings.resolved
+    if settings.optimizer.name == LEAST_SQUARES or L2.name in resolved:
+        _check_solution(settings, errors)
     names = [name for name in CLIPPING if name in resolved]
     if len(names) > 1:
         first, second = sorted(names, key=lambda name: resolved[name].key_span.start)[:2]
@@ -63,3 +95,74 @@ def steps(training: spec.Training, rows: int) -> int:
     """Return the number of optimizer steps of the whole training."""
     every = training.epochs * -(-rows // training.batch_size)
     return min(every, training.max_steps or every)
+
+
+def _reasons(settings: TrainSettings) -> Iterator[tuple[str, str]]:
+    """Yield why the model is not solved for, with the attribute that says so."""
+    if (settings.choice.family or settings.choice.example.name) not in (SOLVABLE, _FAMILY):
+        yield "least_squares solves LinearRegressor alone", "optimizer"
+    for name in settings.resolved:
+        if name in _STEPS or name.startswith(("optimizer.", "schedule.")):
+            yield f"{name} is of a training in steps, and least_squares takes none", name
+    if (settings.loss or _LOSS) != _LOSS or settings.functions:
+        yield "least_squares minimises the mean squared error", "loss"
+    if (settings.get("train.precision") or "float32") != "float32":
+        yield "least_squares computes in float64, and the model is float32", "train.precision"
+
+
+def _check_solution(settings: TrainSettings, errors: list[SQLFlowError]) -> None:
+    """Add an error if an exact solution is written, and impossible."""
+    asked = L2.name if L2.name in settings.resolved else "optimizer"
+    reasons = list(_reasons(settings))
+    if settings.optimizer.name != LEAST_SQUARES and "optimizer" in settings.resolved:
+        reasons.append(
+            (f"{asked} is of an exact solution, and {settings.optimizer.name} takes steps", "optimizer")
+        )
+    for message, name in reasons[:1]:
+        hint = f"leave {asked} out" if name == asked else f"leave out {name}, or {asked}"
+        errors.append(SemanticError(message, span=settings.span(name) or settings.span(asked), hint=hint))
+
+
+def _takes_steps(job: spec.JobSpec, settings: TrainSettings) -> bool:
+    """Return True if the settings do not leave the model to an exact solution."""
+    other = "optimizer" in settings.resolved and settings.optimizer.name != LEAST_SQUARES
+    cluster = job.cluster
+    if settings.workers is not None:
+        cluster = msgspec.structs.replace(cluster, workers=settings.workers)
+    in_one_process = strategy.complete_settings(cluster).strategy == "local"
+    return bool(job.trained_model) or other or not in_one_process or any(_reasons(settings))
+
+
+def solve_exactly(job: spec.JobSpec, settings: TrainSettings) -> spec.JobSpec:
+    """Return the job of a SOLVABLE model with an exact solution in place of steps, if settings and inputs allow one.
+
+    Raises SemanticError if they do not, and it is written nevertheless.
+    """
+    inputs = sum(map(spec.width, job.features))
+    takes_steps = ""
+    if job.label.labels or _takes_steps(job, settings):
+        takes_steps = "least_squares has one label, and trains no further what another training began"
+    elif inputs > MOST_INPUTS or list(with_tables(job.features)):
+        takes_steps = f"least_squares has at most {MOST_INPUTS:,} inputs, and the model has"
+        takes_steps += f" {inputs:,}" if inputs > MOST_INPUTS else " embeddings"
+    if takes_steps:
+        if settings.optimizer.name == LEAST_SQUARES or L2.name in settings.resolved:
+            span = settings.span("optimizer") or settings.span(L2.name)
+            raise SemanticError(takes_steps, span=span, hint="leave it out")
+        return job
+    parameters = dict(job.model.params)
+    penalty = parameters.pop("l2", None)
+    return msgspec.structs.replace(
+        job,
+        model=spec.Component(job.model.name, parameters),
+        optimizer=spec.Component(LEAST_SQUARES, {} if penalty is None else {"l2": penalty}),
+        schedule=None,
+        training=msgspec.structs.replace(
+            job.training,
+            epochs=1,
+            batch_size=spec.BLOCK,
+            shuffle=False,
+            early_stopping=0,
+            unseen_rate=msgspec.UNSET,
+        ),
+    )

@@ -11,8 +11,10 @@ from edl.embeddings.placement import LARGEST_IN_GRAPH
 from edl.embeddings.sizes import in_tables
 from edl.errors import SemanticError, SQLFlowError
 from edl.spec import strategy
-from edl.spec.job import ROW_LIMITS
+from edl.spec.job import LEAST_SQUARES, ROW_LIMITS
 from edl.spec.precision import FLOAT16_IN_KERAS, FLOAT16_ON_CPU, FLOAT16_ON_SERVERS
+from sqlflow_edl.analysis.models.dnn import L2
+from sqlflow_edl.analysis.settings import optimizer as steps
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train_settings import TrainSettings
@@ -32,12 +34,13 @@ _ATTRIBUTES = {
 }
 
 
-def cluster(settings: TrainSettings) -> spec.Cluster:
-    """Return the cluster as it is written."""
+def cluster(settings: TrainSettings, workers: int | None = None) -> spec.Cluster:
+    """Return the cluster as it is written. workers: of the session, which overrides the statement's."""
     default = spec.Cluster()
-    return spec.Cluster(
+    written = spec.Cluster(
         **{field: _get(settings, name, getattr(default, field)) for field, name in _ATTRIBUTES.items()}
     )
+    return written if workers is None else msgspec.structs.replace(written, workers=workers)
 
 
 def problems(settings: TrainSettings, workers: int | None) -> list[SQLFlowError]:
@@ -45,9 +48,7 @@ def problems(settings: TrainSettings, workers: int | None) -> list[SQLFlowError]
 
     workers: of the session, which overrides the statement; None leaves the statement's.
     """
-    settings_of_cluster = cluster(settings)
-    if workers is not None:
-        settings_of_cluster = msgspec.structs.replace(settings_of_cluster, workers=workers)
+    settings_of_cluster = cluster(settings, workers)
     errors: list[SQLFlowError] = [
         SemanticError(problem.message, span=settings.span(_ATTRIBUTES[problem.field]), hint=problem.hint)
         for problem in strategy.problems(settings_of_cluster)
@@ -56,6 +57,13 @@ def problems(settings: TrainSettings, workers: int | None) -> list[SQLFlowError]
         errors += _of_float16(settings, strategy.complete_settings(settings_of_cluster))
     if settings.is_trees and not errors:
         errors += _of_trees(settings, strategy.complete_settings(settings_of_cluster))
+    steps.check(settings, errors)
+    is_solved = settings.optimizer.name == LEAST_SQUARES or L2.name in settings.resolved
+    if is_solved and strategy.complete_settings(settings_of_cluster).strategy != "local":
+        message = "least_squares solves for the weights in one process"
+        hint = "leave out train.num_workers and --workers, or least_squares and model.l2"
+        span = settings.span("optimizer") or settings.span(L2.name)
+        errors.append(SemanticError(message, span=span, hint=hint))
     in_memory = checkpoints(settings).copies == "neighbours"
     if in_memory and not errors and not strategy.complete_settings(settings_of_cluster).parameter_servers:
         message = "only parameter servers keep checkpoints in the memory of their peers"

@@ -261,8 +261,8 @@ def _warnings(options: Mapping[str, Attribute]) -> Iterator[str]:
         and not by_steps
     ):
         yield (
-            "max_iterations ends the training before its default number of epochs, where BigQuery solves LINEAR_REG "
-            "exactly: leave it out to come near that"
+            "max_iterations asks for a training in steps, where BigQuery solves LINEAR_REG exactly: leave it out to "
+            "have the exact solution here, too"
         )
 
 
@@ -372,6 +372,9 @@ def _map_option(option: Attribute, kind: str, errors: list[SQLFlowError]) -> Ite
         return
     elif key in _OF_TREES and kind not in _TREES:
         if isinstance(option.value, Constant) and option.value.value == 0:
+            return
+        if key == "l2_reg" and kind == "linear_reg":
+            yield replace(option, key="model.l2")
             return
         errors.append(
             StatementSyntaxError(

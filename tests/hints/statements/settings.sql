@@ -33,7 +33,7 @@ SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH model.framework = lightgb
 -- take: write (model.framework = \w+)
 SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH model.tree_method = hist, «model.framework = lightgbm» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.settings.optimizer check_clipping
+-- site: sqlflow_edl.analysis.settings.optimizer check
 -- hint: keep one of them
 -- take: keep one of them
 SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch, «optimizer.clipnorm = 1, »optimizer.clipvalue = 2 LABEL y INTO m;
@@ -367,3 +367,23 @@ SELECT x, flag FROM t LABEL flag WITH auto.models = lightgbm, auto.metric = rmse
 -- hint: leave {} out, or cast the time in the SELECT
 -- take: leave forecast.holidays out
 SELECT id, y FROM t TO TRAIN Forecast WITH forecast.time = id, forecast.horizon = 3«, forecast.holidays = DE» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.optimizer _check_solution
+-- hint: leave {} out
+-- take: leave optimizer out
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch«, optimizer = least_squares» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.optimizer _check_solution
+-- hint: leave out {}, or {}
+-- take: leave out train.epoch
+SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.l2 = 0.1«, train.epoch = 3» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.optimizer solve_exactly
+-- hint: leave it out
+-- take: leave it out
+SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch«, model.l2 = 0.1» COLUMN INDICATOR(HASH(x, 2000)) LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.running problems
+-- hint: leave out train.num_workers and --workers, or least_squares and model.l2
+-- take: leave out train.num_workers
+SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch, model.l2 = 0.1«, train.num_workers = 2» LABEL y INTO m;

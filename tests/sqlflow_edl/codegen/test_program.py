@@ -139,6 +139,16 @@ JOBS = {
         },
         "model": spec.Component("LinearRegressor"),
     },
+    "least_squares": {
+        "inputs": {
+            "features": (
+                spec.Standardize("age", 38.58, 13.64),
+                spec.OneHot(spec.Vocabulary("city", ("a", "b"))),
+            )
+        },
+        "model": spec.Component("LinearRegressor"),
+        "optimizer": spec.Component("least_squares", {"l2": 0.5}),
+    },
     "vectors": {
         "inputs": {
             "features": (

@@ -24,6 +24,7 @@ from edl.embeddings.model_tables import Fetched, RowGradients
 from edl.embeddings.optimizers import Optimizer
 from edl.errors import JobError
 from edl.frameworks.adapter import (
+    Adapter,
     Evaluated,
     Floats,
     GradientPart,
@@ -44,6 +45,7 @@ from edl.frameworks.keras.compiled import Variants, any_rows, compile_function, 
 from edl.frameworks.keras.embeddings import check_elsewhere, clip_gradients, row_optimizer, with_rows_inside
 from edl.frameworks.keras.gradients import GradientParts
 from edl.frameworks.keras.last_layer import last_inputs
+from edl.frameworks.least_squares import LeastSquares, LeastSquaresAdapter
 from edl.program import Program
 from edl.spec.extra_outputs import EMBEDDING
 
@@ -65,12 +67,16 @@ def seed(value: int) -> None:
     keras.utils.set_random_seed(value % 2**32)
 
 
-def create(program: Program, features: Features, labels: Array | None, seed: int) -> KerasAdapter:
+def create(program: Program, features: Features, labels: Array | None, seed: int) -> Adapter:
     device = devices.choose_device(program.spec.device)
     tell(program.spec.device, device.strip("/") or "cpu", program.spec.precision)
     with devices.place_on_device(device), devices.precision(program.spec.precision):
         model = call_function(program, "custom_model", keras.Model, "keras.Model")
-        return KerasAdapter(program, model, features, labels, seed, device)
+        adapter = KerasAdapter(program, model, features, labels, seed, device)
+        solver = None if labels is None else adapter.optimizer
+        return (
+            LeastSquaresAdapter(adapter, program, solver.l2) if isinstance(solver, LeastSquares) else adapter
+        )
 
 
 class KerasAdapter(NetworkAdapter):
@@ -105,13 +111,17 @@ class KerasAdapter(NetworkAdapter):
 
     def _prepare_training(self, rows: tuple[Any, ...], labels: Array, outputs: Tensor, device: str) -> None:
         check_outputs(labels.shape, tuple(outputs.shape), labels.dtype.kind == "i")
-        kind = keras.optimizers.Optimizer
-        self.optimizer = call_function(self._program, "optimizer", kind, "keras.optimizers.Optimizer")
+        label = any_rows(labels)
+        self._evaluate = Variants(devices.run_on_device(device, self._outputs_and_loss), *rows, label)
+        kinds = keras.optimizers.Optimizer, LeastSquares
+        self.optimizer = call_function(self._program, "optimizer", kinds, "keras.optimizers.Optimizer")
+        if isinstance(self.optimizer, LeastSquares):
+            return
         self.optimizer.build(self.model.trainable_variables)
         if self.tables:
             self.tables.follow(row_optimizer(self.optimizer), self.tables.limits)
         self._row_specs = rows[1:]
-        label, size = any_rows(labels), tf.TensorSpec((), tf.int32)
+        size = tf.TensorSpec((), tf.int32)
         self._train = Variants(devices.run_on_device(device, self._steps), rows[0], label, size)
         self._gradients = Variants(devices.run_on_device(device, self._clipped_gradients), *rows, label)
         trainable = list(map(spec_of, self.model.trainable_variables))
@@ -124,7 +134,6 @@ class KerasAdapter(NetworkAdapter):
             devices.run_on_device(device, self._loss_and_gradients),
             devices.run_on_device(device, self._apply),
         )
-        self._evaluate = Variants(devices.run_on_device(device, self._outputs_and_loss), *rows, label)
 
     def train(self, rows: Minibatches) -> Floats:
         with self._user_code("the training step"):

@@ -22,6 +22,7 @@ from edl.embeddings.model_tables import Fetched, Keys, RowGradients
 from edl.embeddings.optimizers import Optimizer
 from edl.errors import JobError
 from edl.frameworks.adapter import (
+    Adapter,
     Evaluated,
     Floats,
     GradientPart,
@@ -35,6 +36,7 @@ from edl.frameworks.adapter import (
 )
 from edl.frameworks.base import NetworkAdapter, call_function, flatten_inputs
 from edl.frameworks.device import tell
+from edl.frameworks.least_squares import LeastSquares, LeastSquaresAdapter
 from edl.frameworks.torch import device as devices
 from edl.frameworks.torch import precision as precisions
 from edl.frameworks.torch.device import RandomNumbers, array_of, own_tensor, transfer_to
@@ -70,9 +72,11 @@ def seed(value: int) -> None:
     torch.manual_seed(value)
 
 
-def create(program: Program, features: Features, labels: Array | None, seed: int) -> TorchAdapter:
+def create(program: Program, features: Features, labels: Array | None, seed: int) -> Adapter:
     model = call_function(program, "custom_model", nn.Module, "torch.nn.Module")
-    return TorchAdapter(program, model, features, labels, seed)
+    adapter = TorchAdapter(program, model, features, labels, seed)
+    solver = None if labels is None else adapter.optimizer
+    return LeastSquaresAdapter(adapter, program, solver.l2) if isinstance(solver, LeastSquares) else adapter
 
 
 class TorchAdapter(NetworkAdapter):
@@ -100,10 +104,12 @@ class TorchAdapter(NetworkAdapter):
         self._threads = Threads(_threads, sum(parameter.numel() for parameter in model.parameters()))
         if labels is not None:
             check_outputs(self._wanted_shape(labels), outputs.shape, labels.dtype.kind == "i")
-            kind, title = torch.optim.Optimizer, "torch.optim.Optimizer"
+            kinds, title = (torch.optim.Optimizer, LeastSquares), "torch.optim.Optimizer"
             self.optimizer = call_function(
-                program, "optimizer", kind, title, list(self._trainable().values())
+                program, "optimizer", kinds, title, list(self._trainable().values())
             )
+            if isinstance(self.optimizer, LeastSquares):
+                return
             if self.tables:
                 self.tables.follow(row_optimizer(self.optimizer), self.tables.limits)
             self._steps = OptimizerSteps(self.optimizer)

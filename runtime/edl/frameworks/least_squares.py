@@ -1,0 +1,286 @@
+"""Linear model of one number whose weights are solved for, not stepped to: least squares, or ridge regression.
+
+Rows arrive in blocks, as for any training. Of each block only the factor R of a QR decomposition is kept, which is
+combined with the factor of the rows before (Golub and Van Loan, "Matrix Computations", 5.3): the memory is that of the
+squared number of inputs, whatever the number of rows, and the precision is that of a decomposition of all rows at
+once, where sums of products would lose half of the digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from edl.arrays import Array, Features
+from edl.embeddings.model_tables import Cut
+from edl.errors import JobError
+from edl.features import Features as FeatureColumns
+from edl.frameworks.adapter import Adapter, Evaluated, Floats, Minibatches
+from edl.program import Program
+from edl.spec.extra_outputs import EMBEDDING
+
+Doubles = npt.NDArray[np.float64]
+
+# Without a written penalty there is none, as in the textbook, for so few inputs or so many rows for each of them;
+# otherwise the rows choose one.
+FEW_INPUTS, MANY_ROWS = 20, 10
+# Share of a column that the columns before it do not explain, below which it counts as dependent on them: a feature
+# is rounded to float32, with errors of 6e-8.
+_DEPENDENT = 1e-6
+_PENALTIES = 10.0 ** np.arange(-8, 2.01, 0.25)  # mean squares of a standardised input are 1
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """Solver of a linear model of one number, which a program returns in place of an optimizer.
+
+    l2: penalty as of `RowFactor`.
+    """
+
+    l2: float | None = None
+
+
+class LinearSolution(NamedTuple):
+    """Weights (p,) and bias for the label in units of its deviation, and their sum of squared residuals."""
+
+    weights: Doubles
+    bias: float
+    residual: float
+
+
+class RowFactor:
+    """Factor R of the rows so far: of a column of ones, the inputs and the label, float64 (p + 2, p + 2).
+
+    l2: penalty for the mean of the squared residuals, of the squared weights without the bias. None: no penalty; with
+    fewer rows than inputs, or with more than FEW_INPUTS and fewer than MANY_ROWS rows for each, the one of the least
+    generalised cross-validation (Golub, Heath and Wahba, 1979).
+    """
+
+    def __init__(self, inputs: int, l2: float | None = None) -> None:
+        self.factor: Doubles = np.zeros((inputs + 2, inputs + 2))
+        self.rows = 0  # also those of no weight
+        self._l2 = l2
+
+    def add(self, inputs: Array, labels: Array, weights: Array | None = None) -> None:
+        """Add rows: inputs (n, p), labels (n,) and row weights (n,)."""
+        rows = np.column_stack([np.ones(len(inputs)), inputs, labels]).astype(np.float64)
+        if weights is not None:
+            rows *= np.sqrt(np.asarray(weights, np.float64))[:, None]
+        self.factor = _triangle(np.concatenate([self.factor, rows]))
+        self.rows += len(inputs)
+
+    def counts(self) -> Doubles:
+        """Return the weighted sum of each input over the rows, (p,); of a category, the number of its rows."""
+        sums: Doubles = self.factor[0, 0] * self.factor[0, 1:-1]
+        return sums
+
+    def solve(self) -> LinearSolution:
+        """Return the weights of least squares; among dependent inputs, those that come first have the weights."""
+        factor = self.factor
+        if not factor[0, 0]:
+            return LinearSolution(np.zeros(factor.shape[1] - 2), 0.0, 0.0)
+        # Behind the column of ones the factor is that of the inputs less their means.
+        inputs, label = factor[1:, 1:-1], factor[1:, -1]
+        if self._l2 is None and self._has_few_rows:
+            weights = _cross_validate(inputs, label, self.rows)
+        else:
+            weights = _solve_triangle(inputs, label, (self._l2 or 0.0) * self.rows)
+        bias = float((factor[0, -1] - factor[0, 1:-1] @ weights) / factor[0, 0])
+        return LinearSolution(weights, bias, float(np.sum((label - inputs @ weights) ** 2)))
+
+    @property
+    def _has_few_rows(self) -> bool:
+        inputs = len(self.factor) - 2
+        return self.rows <= inputs + 1 or (inputs > FEW_INPUTS and self.rows < MANY_ROWS * inputs)
+
+
+def _triangle(rows: Doubles) -> Doubles:
+    """Return the factor R of a QR decomposition."""
+    factor: Doubles = np.asarray(np.linalg.qr(rows, mode="r"))
+    return factor
+
+
+def _solve_triangle(inputs: Doubles, label: Doubles, penalty: float) -> Doubles:
+    """Return the weights of the least squared residuals and penalty, 0 for dependent inputs."""
+    weights = np.zeros(inputs.shape[1])
+    lengths = np.linalg.norm(inputs, axis=0)
+    if penalty:
+        root = np.sqrt(penalty) * np.eye(len(weights))
+        inputs = np.concatenate([inputs, root])
+        label = np.concatenate([label, weights])
+    diagonal = np.abs(np.diag(_triangle(inputs)))
+    kept = diagonal > _DEPENDENT * np.maximum(lengths, np.finfo(np.float32).tiny)
+    if kept.any():
+        factor = _triangle(np.column_stack([inputs[:, kept], label]))
+        count = int(kept.sum())
+        weights[kept] = np.linalg.solve(factor[:count, :count], factor[:count, -1])
+    return weights
+
+
+def _cross_validate(inputs: Doubles, label: Doubles, rows: int) -> Doubles:
+    """Return the weights with the penalty of the least generalised cross-validation, or without one."""
+    left, values, right = np.linalg.svd(inputs, full_matrices=False)
+    along = left.T @ label
+    rest = max(0.0, float(label @ label - along @ along))
+    independent = values > _DEPENDENT * values.max(initial=0.0)
+    filters = [independent.astype(np.float64)]
+    filters += [values**2 / (values**2 + penalty * rows) for penalty in _PENALTIES]
+    scores = [
+        (rest + float(np.sum(((1 - kept) * along) ** 2))) / free**2
+        if (free := rows - 1 - kept.sum()) > 0
+        else np.inf
+        for kept in filters
+    ]
+    best = filters[int(np.argmin(scores))]
+    shares = np.divide(best, values, out=np.zeros_like(values), where=values > 0)
+    weights: Doubles = right.T @ (shares * along)
+    return weights
+
+
+@dataclass(frozen=True)
+class _CategoryInputs:
+    """Inputs [first, first + size) of the known ids of a category, and `every`, of NULL and unseen values too.
+
+    one: each row has exactly one of them.
+    """
+
+    first: int
+    size: int
+    every: int
+    one: bool
+
+
+def _list_ids(features: FeatureColumns) -> Iterator[_CategoryInputs]:
+    """Yield the places of the categories among the inputs."""
+    first = 0
+    for entry in features.entries:
+        if entry.kind in ("category", "list"):
+            yield _CategoryInputs(first, entry.category.size, entry.width, entry.kind == "category")
+        first += entry.width
+
+
+def fill_unseen(solution: LinearSolution, counts: Doubles, features: FeatureColumns) -> LinearSolution:
+    """Give ids without rows the mean effect of the known ones, which becomes 0 where each row has one id.
+
+    counts: rows of each input (p,).
+    """
+    weights, bias = solution.weights.copy(), solution.bias
+    for ids in _list_ids(features):
+        known, every = slice(ids.first, ids.first + ids.size), slice(ids.first, ids.first + ids.every)
+        total = counts[known].sum()
+        mean = float(counts[known] @ weights[known] / total) if total > 0 else 0.0
+        weights[every] = np.where(
+            counts[every] > 0.5 * np.finfo(np.float32).eps * max(total, 1.0), weights[every], mean
+        )
+        if ids.one:
+            weights[every] -= mean
+            bias += mean
+    return LinearSolution(weights, bias, solution.residual)
+
+
+class LeastSquaresAdapter:
+    """Adapter of a linear model; `train` adds rows to its factor, and what needs the weights solves for them."""
+
+    def __init__(self, adapter: Adapter, program: Program, l2: float | None) -> None:
+        self.framework, self.model = adapter.framework, adapter.model
+        self._adapter, self._label = adapter, program.spec.label
+        self._features = getattr(program.module, "FEATURES", None)
+        self._names = _find_weights(adapter.get_weights())
+        self._rows = RowFactor(adapter.get_weights()[self._names[0]].size, l2)
+        self._residual = 0.0
+        self._is_solved = True
+
+    def train(self, rows: Minibatches) -> Floats:
+        """Add the rows; return the growth of the squared residuals for each of them, whose mean is the final loss."""
+        _, extra = self._adapter.predict_with(rows.features, (EMBEDDING,))
+        mean, deviation = self._label.mean, self._label.std or 1.0
+        labels = (rows.labels[:, 0].astype(np.float64) - mean) / deviation
+        self._rows.add(extra[EMBEDDING], labels, rows.weights)
+        self._is_solved = False
+        before, self._residual = self._residual, self._rows.solve().residual
+        return np.full(rows.steps, (self._residual - before) / len(labels), np.float32)
+
+    def _solve(self) -> Adapter:
+        """Give the model the weights of the rows so far; return its adapter."""
+        if not self._is_solved:
+            solution = self._rows.solve()
+            if isinstance(self._features, FeatureColumns):
+                solution = fill_unseen(solution, self._rows.counts(), self._features)
+            weights = self._adapter.get_weights()
+            of_inputs, of_bias = self._names
+            solved = {of_inputs: solution.weights, of_bias: np.array([solution.bias])}
+            self._adapter.set_weights(
+                {
+                    name: solved[name].reshape(old.shape).astype(old.dtype) if name in solved else old
+                    for name, old in weights.items()
+                }
+            )
+            self._is_solved = True
+        return self._adapter
+
+    def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
+        return self._solve().evaluate(features, labels, weights)
+
+    def predict(self, features: Features) -> Array:
+        return self._solve().predict(features)
+
+    def predict_with(self, features: Features, names: Sequence[str]) -> tuple[Array, dict[str, Array]]:
+        return self._solve().predict_with(features, names)
+
+    def get_weights(self) -> dict[str, Array]:
+        return self._solve().get_weights()
+
+    def set_weights(self, weights: Mapping[str, Array]) -> None:
+        self._adapter.set_weights(weights)
+        self._is_solved = True
+
+    def keep(self) -> Mapping[str, Array]:
+        return self._solve().keep()
+
+    def get_state(self) -> dict[str, Array]:
+        return {
+            "least_squares.factor": self._rows.factor.copy(),
+            "least_squares.rows": np.array(self._rows.rows),
+            "least_squares.residual": np.array(self._residual),
+        }
+
+    def cut(self) -> Cut:
+        weights, state = self.get_weights(), self.get_state()
+        return lambda: (weights, state)
+
+    def set_state(self, state: Mapping[str, Array]) -> None:
+        try:
+            factor, rows, residual = (
+                state[f"least_squares.{name}"] for name in ("factor", "rows", "residual")
+            )
+        except KeyError as error:
+            raise JobError(f"the optimizer's state does not fit: it lacks {error.args[0]}") from None
+        if factor.shape != self._rows.factor.shape:
+            raise JobError(f"the optimizer's state does not fit: it is of {len(factor) - 2} inputs")
+        self._rows.factor, self._rows.rows, self._residual = np.array(factor), int(rows), float(residual)
+        self._is_solved = False
+
+    def learning_rate(self, step: int) -> float:
+        return 0.0
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Return at once: no step has a rate."""
+
+    def standalone(self) -> Any:
+        return self._solve().standalone()
+
+
+def _find_weights(weights: Mapping[str, Array]) -> tuple[str, str]:
+    """Return the names of the weights of the inputs and of the bias. Raises JobError for another model."""
+    by_rank = {array.ndim: name for name, array in weights.items()}
+    bias = weights[by_rank[1]] if 1 in by_rank else None
+    if len(weights) != 2 or bias is None or bias.size != 1 or 2 not in by_rank:
+        raise JobError(
+            "LeastSquares solves for one linear layer with one output, and the model has other weights",
+            hint="use another optimizer, such as Adam",
+        )
+    return by_rank[2], by_rank[1]

@@ -1,0 +1,42 @@
+"""LinearRegressor, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+
+# SELECT age, department, address, income FROM employee
+
+import keras
+
+from edl import features as fc
+from edl import metrics
+from edl.keras import LeastSquares, concatenated, feature_inputs
+
+FEATURES = fc.Features(
+    fc.standardize("age", mean=38.58, std=13.64),
+    fc.one_hot(fc.vocabulary("city", ["a", "b"])),
+)
+LABEL = fc.label("income", mean=60000.0, std=15000.0)
+
+
+def custom_model():
+    inputs = feature_inputs(FEATURES)
+    hidden = concatenated(FEATURES, inputs)
+    outputs = keras.layers.Rescaling(LABEL.std, LABEL.mean)(keras.layers.Dense(1)(hidden))
+    return keras.Model(inputs, outputs)
+
+
+def loss(labels, predictions):
+    return keras.losses.mean_squared_error(labels / LABEL.std, predictions / LABEL.std)
+
+
+def optimizer():
+    return LeastSquares(l2=0.5)
+
+
+def feed(batch, mode):
+    return FEATURES.transform(batch), LABEL.transform(batch, mode)
+
+
+def scores(outputs):
+    return LABEL.scores(outputs)  # in units of the label
+
+
+def eval_metrics_fn():
+    return {"rmse": metrics.RMSE(), "mae": metrics.MAE()}

@@ -1,0 +1,50 @@
+"""LinearRegressor, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+
+# SELECT age, department, address, income FROM employee
+
+from torch import nn
+from torch.nn import functional as F
+
+from edl import features as fc
+from edl import metrics
+from edl.torch import Concatenated, LeastSquares
+
+FEATURES = fc.Features(
+    fc.standardize("age", mean=38.58, std=13.64),
+    fc.one_hot(fc.vocabulary("city", ["a", "b"])),
+)
+LABEL = fc.label("income", mean=60000.0, std=15000.0)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = Concatenated(FEATURES)
+        self.output = nn.Linear(FEATURES.width, 1)
+
+    def forward(self, features):
+        return self.output(self.features(features)) * LABEL.std + LABEL.mean
+
+
+def custom_model():
+    return Model()
+
+
+def loss(labels, predictions):
+    return F.mse_loss(predictions / LABEL.std, labels / LABEL.std, reduction="none")
+
+
+def optimizer(parameters):
+    return LeastSquares(l2=0.5)
+
+
+def feed(batch, mode):
+    return FEATURES.transform(batch), LABEL.transform(batch, mode)
+
+
+def scores(outputs):
+    return LABEL.scores(outputs)  # in units of the label
+
+
+def eval_metrics_fn():
+    return {"rmse": metrics.RMSE(), "mae": metrics.MAE()}
