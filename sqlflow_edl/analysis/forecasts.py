@@ -91,24 +91,19 @@ def read_forecast(
     of_series, steps = tuple(dict.fromkeys(series)), int(horizon)  # type: ignore[arg-type]  # a whole number
     as_written = spec.Forecast(time, of_series, steps, season, "", lags, windows, refit)
     place, non_negative = settings.get(HOLIDAYS), settings.get(NON_NEGATIVE)
-    if place is not None:
-        if schema.type(time) not in _TIMES:
-            message = f"{time} is {schema.type(time).words}, and holidays are of dates"
-            errors.append(
-                SemanticError(
-                    message,
-                    span=settings.span(HOLIDAYS),
-                    hint=f"leave {HOLIDAYS} out, or cast the time in the SELECT",
-                )
+    if place is not None and schema.type(time) not in _TIMES:
+        errors.append(
+            SemanticError(
+                f"{time} is {schema.type(time).words}, and holidays are of dates",
+                span=settings.span(HOLIDAYS),
+                hint=f"leave {HOLIDAYS} out, or cast the time in the SELECT",
             )
-            return None
-        with set_missing_spans(settings.span(HOLIDAYS)):
-            read_holidays(str(place))
+        )
+        return None
     return msgspec.structs.replace(
         as_written,
         holidays=UNSET if place is None else str(place).upper(),
         non_negative=UNSET if non_negative is None else bool(non_negative),
-        gap=LEAST_GAP if quantiles(settings) else UNSET,
     )
 
 
@@ -185,6 +180,11 @@ def fit_series(
         series = grid(table, label, forecast.time, forecast.series)
     longest = int((series.known - series.first).max())
     fitted = _fit_forecast(forecast, series, longest, trees=settings.is_trees)
+    if quantiles(settings):
+        fitted = msgspec.structs.replace(fitted, gap=LEAST_GAP)
+    if forecast.holidays:
+        with set_missing_spans(settings.span(HOLIDAYS)):
+            read_holidays(forecast.holidays)
     with set_missing_spans(settings.span(HORIZON)):
         reader = ExamplesReader(series_of(fitted, label).examples(table, "train", baseline=False))
     return FittedSeries(fitted, reader, longest, (_note(fitted, series.step), *reader.notes))
