@@ -89,6 +89,12 @@ def test_intervals_are_wide_where_the_errors_are_large(workshop: Workshop, model
     assert inside[is_wild].mean() == pytest.approx(0.9, abs=0.05)
     assert inside[~is_wild].mean() == pytest.approx(0.9, abs=0.05)
     assert (high - low)[is_wild].mean() > 2.5 * (high - low)[~is_wild].mean()
+    described = {
+        (row["section"], row["name"]): row["value"]
+        for row in workshop.rows("DESCRIBE MODEL wide").to_pylist()
+    }
+    assert described["intervals", "widths"].startswith("most by kind")
+    assert "for the median row" in described["intervals", "90%"]
 
 
 @pytest.mark.soak
