@@ -29,6 +29,7 @@ from sqlflow_edl.analysis.search import space
 from sqlflow_edl.analysis.search.candidates import StatementWriter, add_features, encode_texts
 from sqlflow_edl.analysis.search.drafts import LEAST_TRIALS, TRIALS, drafts_of, value_of
 from sqlflow_edl.analysis.search.generating import ROWS, generate_features
+from sqlflow_edl.analysis.search.label_losses import choose_losses, vary_losses
 from sqlflow_edl.analysis.search.limits import (
     FOLDED,
     Clock,
@@ -147,7 +148,9 @@ class SearchPlan(RowPlan):
         kept = self.candidates[0].draft.kept
         writer = StatementWriter(self.statement, kept, self.query.dialect, label, self._shares(divided))
         fit = _ColumnFitter(self, statistics, divided.rows, classes)
-        for number, (draft, plan, varied) in enumerate(self._encode_texts(statistics), 1):
+        planned = self._vary_losses(statistics, fit)
+        more = len(planned) - len(self.candidates)
+        for number, (draft, plan, varied) in enumerate(planned, 1):
             if limit is not None and not limit.allows_fit(len(candidates), words):
                 break
             try:
@@ -159,7 +162,7 @@ class SearchPlan(RowPlan):
             job = msgspec.structs.replace(job, statement=writer.write(draft, job.model.name, number))
             candidates.append(spec.Candidate(draft.name(draft.model or job.model.name), job, draft.point))
             columns.append(fitted.columns)
-            tried_first += number <= self.ordered
+            tried_first += bool(self.ordered) and number <= self.ordered + more
             words += fitted.words
         partly = {
             decision.note: decision.note_of(columns) for decision in self.decisions if decision.fitted is None
@@ -168,11 +171,12 @@ class SearchPlan(RowPlan):
         self.notes.extend(dict.fromkeys(filter(None, (partly.get(note, note) for note in notes))))
         if not candidates:
             raise failed[0]
-        if len(candidates) + len(failed) < self.candidate_count:
-            self.notes.append(note_on_candidates(len(candidates), self.candidate_count))
+        if len(candidates) + len(failed) < self.candidate_count + more:
+            self.notes.append(note_on_candidates(len(candidates), self.candidate_count + more))
         if self.reduction is not None:
             self.notes.extend(self.reduction.notes())
-        return self._spec(candidates, divided, tried_first)
+        trials = self.trials if settings.TRIALS in self.written else self.trials + more
+        return self._spec(candidates, divided, tried_first, trials)
 
     def generate_features(self, read: Callable[[int, list[str]], Iterable[pa.RecordBatch]]) -> SearchPlan:
         """Return the plan with the generated features of its candidates that have some; without any, without these.
@@ -183,9 +187,8 @@ class SearchPlan(RowPlan):
         if not generating:
             return self
         features, names = [], self._free_columns()
-        if len(names) > 1:
-            rows = pa.Table.from_batches(read(ROWS, [*names, self.label]))
-            features = generate_features(rows, self.label, names)
+        if len(names) > 1 and (batches := list(read(ROWS, [*names, self.label]))):
+            features = generate_features(pa.Table.from_batches(batches), self.label, names)
         candidates: list[PlannedCandidate] = []
         planner = CandidatePlanner(self.query, self.schema, self.models, self.task)
         ordered, left_out = self.ordered, 0
@@ -235,6 +238,24 @@ class SearchPlan(RowPlan):
         again = self.reduction.sample_again(rows, seconds) if self.reduction is not None else None
         return None if again is None else self.reduce_to(again)
 
+    def _vary_losses(self, statistics: Statistics, fit: _ColumnFitter) -> list[PlannedCandidate]:
+        """Return the candidates, and some of them again with losses that suit the label."""
+        candidates = list(self._encode_texts(statistics))
+        setting = self.written.get(settings.LOSSES)
+        try:
+            label = fit.fit_columns(candidates[0].plan).training.job.label
+        except SQLFlowError:
+            return candidates  # `fit` raises it, unless other candidates can be trained
+        if self.statement.kind != "auto" or (setting is None and not label.is_number):
+            return candidates
+        losses = choose_losses(label, statistics[self.label], setting)
+        if not losses.names:
+            return candidates
+        if losses.why:
+            self.notes.append(losses.note())
+        planner = CandidatePlanner(self.query, self.schema, self.models, self.task)
+        return list(vary_losses(candidates, losses.names, planner))
+
     def _encode_texts(self, statistics: Statistics) -> Iterable[PlannedCandidate]:
         """Return the candidates; those that encode texts leave out the columns of texts that others leave out."""
         encoding = [candidate for candidate in self.candidates if candidate.draft.encoded]
@@ -267,7 +288,9 @@ class SearchPlan(RowPlan):
             hint="select more rows, or name a model: TO TRAIN Linear",
         )
 
-    def _spec(self, candidates: list[spec.Candidate], divided: Division, ordered: int) -> spec.JobSpec:
+    def _spec(
+        self, candidates: list[spec.Candidate], divided: Division, ordered: int, trials: int
+    ) -> spec.JobSpec:
         first = candidates[0].spec
         metric = self._metric(first.label)
         usual = 0.0 if self.is_in_folds else default_seconds(divided.rows.total, len(self.columns))
@@ -298,7 +321,7 @@ class SearchPlan(RowPlan):
                 divided.test,
                 divided.folds,
                 self._refit(divided),
-                self.trials if self.trials < len(candidates) else 0,
+                trials if trials < len(candidates) else 0,
                 self._screening(divided),
                 ordered,
             ),

@@ -15,6 +15,7 @@ from edl.frameworks import is_installed
 from edl.installation import install_extras
 
 Value = int | float | str | tuple[int, ...]
+TREES = "BoostedTrees"
 Lines = tuple[tuple[str, str], ...]  # attributes as text: name, value
 
 
@@ -44,7 +45,7 @@ class Variant:
     @property
     def kinds(self) -> tuple[str, str]:
         """Values of auto.models that include the variant."""
-        kind = {"BoostedTrees": "trees", "Linear": "linear"}.get(self.family, "networks")
+        kind = {TREES: "trees", "Linear": "linear"}.get(self.family, "networks")
         return kind, self.framework
 
 
@@ -60,7 +61,7 @@ def _trees(framework: str, *, encodes: bool = False, generates: bool = False, **
     }
     usual = {"rounds": 5000, "patience": 60}
     attributes = {named.get(name, f"model.{name}"): value for name, value in (usual | parameters).items()}
-    return Variant("BoostedTrees", framework, attributes, encodes, generates)
+    return Variant(TREES, framework, attributes, encodes, generates)
 
 
 def _network(**parameters: Value) -> Variant:
@@ -111,7 +112,7 @@ PORTFOLIO = (
     _trees("xgboost", rate=0.1, max_depth=2, subsample=0.8, colsample_bytree=0.7),
 )
 SHORT = 60.0  # seconds of a search, below which cheap models are tried first
-_COSTS = {"BoostedTrees": 0, "Linear": 1}  # family -> place in that order; networks are last
+_COSTS = {TREES: 0, "Linear": 1}  # family -> place in that order; networks are last
 FEWER, WIDE = 12, 300  # variants for more than so many columns, because their plans take long
 
 
