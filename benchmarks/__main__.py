@@ -36,6 +36,7 @@ CASES = {  # a module is loaded when it is measured: each has packages of its ow
     "flights": "flights.measure",
     "quality": "quality.measure",
     "forecasts": "forecasts.measure",
+    "intervals": "intervals.measure",
     "limits": "limits.measure",
     "modes": "modes.measure",
     "traffic": "traffic.measure",

@@ -16,7 +16,8 @@ from edl.errors import SemanticError, SQLFlowError
 from edl.forecasting import ExamplesReader, Series
 from edl.forecasting.examples import feature_names
 from edl.forecasting.grid import Grid, grid
-from edl.spec.forecast import DAY, LEVEL, SCALE, STEP, Step
+from edl.forecasting.holidays import read_holidays
+from edl.spec.forecast import DAY, HOLIDAY_COUNTS, LEVEL, SCALE, STEP, Step
 from sqlflow_edl.analysis.columns.derive import calendar
 from sqlflow_edl.analysis.columns.drafts import Draft
 from sqlflow_edl.analysis.columns.inputs import ModelInputs
@@ -30,9 +31,11 @@ if TYPE_CHECKING:
     from sqlflow_edl.analysis.train_settings import TrainSettings
 
 TIME, SERIES, HORIZON = "forecast.time", "forecast.series", "forecast.horizon"
-QUANTILES = "forecast.quantiles"
+QUANTILES, HOLIDAYS, NON_NEGATIVE = "forecast.quantiles", "forecast.holidays", "forecast.non_negative"
+LEAST_GAP = 0.01  # of quantiles from the forecast, in units of the scale of a series
 MOST_LAGS, MOST_LAGS_OF_NETWORK = 12, 200
 TREES = "features"  # input of trees
+KNOWN = "known"  # input of a network: features of the time to forecast
 LONG = 6  # horizons beside a season, from which on the backtest has two windows
 _TIMES = (ColumnType.DATE, ColumnType.TIMESTAMP)
 _CYCLES = {"month": 365 * DAY, "weekday": 7 * DAY, "hour": DAY}  # part of a time -> seconds until it repeats
@@ -85,7 +88,23 @@ def read_forecast(
         for name in ("season", "lags", "windows")
     )
     refit = settings.get("forecast.refit") is not False
-    return spec.Forecast(time, tuple(dict.fromkeys(series)), int(horizon), season, "", lags, windows, refit)  # type: ignore[arg-type]
+    of_series, steps = tuple(dict.fromkeys(series)), int(horizon)  # type: ignore[arg-type]  # a whole number
+    as_written = spec.Forecast(time, of_series, steps, season, "", lags, windows, refit)
+    place, non_negative = settings.get(HOLIDAYS), settings.get(NON_NEGATIVE)
+    if place is not None and schema.type(time) not in _TIMES:
+        errors.append(
+            SemanticError(
+                f"{time} is {schema.type(time).words}, and holidays are of dates",
+                span=settings.span(HOLIDAYS),
+                hint=f"leave {HOLIDAYS} out, or cast the time in the SELECT",
+            )
+        )
+        return None
+    return msgspec.structs.replace(
+        as_written,
+        holidays=UNSET if place is None else str(place).upper(),
+        non_negative=UNSET if non_negative is None else bool(non_negative),
+    )
 
 
 def drafts(forecast: spec.Forecast, column: str, schema: Schema) -> list[Draft] | None:
@@ -120,6 +139,9 @@ def inputs(forecast: spec.Forecast, features_of_inputs: ModelInputs, label: spec
     scale = (fc.standardize(LEVEL, offset, 1.0) if offset else fc.raw(LEVEL), fc.raw(SCALE))
     if TREES not in features_of_inputs:
         past = tuple(fc.lags(forecast.lags))
+        if forecast.holidays:
+            of_time = features_of_inputs.get(KNOWN, ())
+            features_of_inputs = {KNOWN: (*of_time, *map(fc.raw, HOLIDAY_COUNTS))}
         return {"past": past, **features_of_inputs, "scale": (*scale, fc.raw(STEP))}
     examples = map(fc.raw, feature_names(forecast))
     return {TREES: (*examples, *features_of_inputs[TREES]), "scale": scale}
@@ -158,6 +180,11 @@ def fit_series(
         series = grid(table, label, forecast.time, forecast.series)
     longest = int((series.known - series.first).max())
     fitted = _fit_forecast(forecast, series, longest, trees=settings.is_trees)
+    if quantiles(settings):
+        fitted = msgspec.structs.replace(fitted, gap=LEAST_GAP)
+    if forecast.holidays:
+        with set_missing_spans(settings.span(HOLIDAYS)):
+            read_holidays(forecast.holidays)
     with set_missing_spans(settings.span(HORIZON)):
         reader = ExamplesReader(series_of(fitted, label).examples(table, "train", baseline=False))
     return FittedSeries(fitted, reader, longest, (_note(fitted, series.step), *reader.notes))
@@ -178,6 +205,7 @@ def _fit_forecast(as_written: spec.Forecast, series: Grid, longest: int, *, tree
         lags=as_written.lags or max(2, min(season, MOST_LAGS) if trees else network),
         windows=as_written.windows or (2 if longest >= season + LONG * as_written.horizon else 1),
         centre=precision.round_mean(mean, std) if precision.is_coarse(least, most, std) else UNSET,
+        non_negative=(as_written.non_negative or (as_written.non_negative is UNSET and least >= 0)) or UNSET,
     )
 
 
@@ -201,6 +229,7 @@ def series_of(forecast: spec.Forecast, label: str) -> Series:
         lags=forecast.lags,
         windows=forecast.windows,
         centre=forecast.centre,
+        holidays=forecast.holidays,
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from edl.models.archive import Archive
@@ -11,27 +13,37 @@ from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 
 
 def interval(
-    attribute: Resolved | None, model: Archive, reference: str, errors: list[SQLFlowError]
+    attribute: Resolved | None,
+    model: Archive,
+    reference: str,
+    renamed: Mapping[str, str],
+    errors: list[SQLFlowError],
 ) -> spec.Interval | None:
-    """Return the interval that predict.interval asks for; add an error if the model cannot give it."""
+    """Return the interval that predict.interval asks for; add an error if the model cannot give it.
+
+    renamed: columns of the model -> the query's columns.
+    """
     if attribute is None:
         return None
     try:
-        return interval_of(model, reference, float(attribute.value))  # type: ignore[arg-type]  # a number
+        return interval_of(model, reference, float(attribute.value), renamed)  # type: ignore[arg-type]  # a number
     except SemanticError as error:
         error.span = attribute.span
         errors.append(error)
         return None
 
 
-def interval_of(model: Archive, reference: str, coverage: float) -> spec.Interval:
+def interval_of(
+    model: Archive, reference: str, coverage: float, renamed: Mapping[str, str] | None = None
+) -> spec.Interval:
     """Return the interval around predictions with this coverage.
 
-    Raises SemanticError if the model cannot give it.
+    renamed: columns of the model -> the query's columns. Raises SemanticError if the model cannot give it.
     """
-    margin = model.residuals.margin(coverage) if model.residuals is not None else None
-    if margin is not None:
-        return spec.Interval(coverage, margin)
+    interval = model.residuals.interval(coverage) if model.residuals is not None else None
+    if interval is not None:
+        margin, widths = interval
+        return spec.Interval(coverage, margin, widths.rename(renamed or {}) if widths else msgspec.UNSET)
     problem, hint = _explain_missing(model, reference, coverage)
     raise SemanticError(problem, hint=hint)
 

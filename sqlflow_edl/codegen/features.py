@@ -122,6 +122,8 @@ def series(spec: JobSpec) -> str:
         numbers.append(("known", Items(tuple(map(literal, known_columns)))))
     if forecast.centre_or_zero:
         numbers.append(("centre", literal(forecast.centre_or_zero)))
+    if forecast.holidays:
+        numbers.append(("holidays", literal(forecast.holidays)))
     named = (("time", literal(forecast.time)), *by, *numbers)
     return layout(
         CallExpression("forecasting.Series", (literal(spec.label.column), *named)), prefix="SERIES = "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from edl.jobs.trials import are_refitted
@@ -45,11 +46,32 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
             ("training", _training(archive) if _is_trained(spec) else ()),
             (_measured_on(archive), _metrics(archive)),
             ("calibration", _calibration(archive)),
+            ("intervals", _intervals(archive)),
             ("importance", _importances(archive)),
             ("learning curve", curve.describe_curve(archive.curve, spec.metrics)),
             ("lineage", _lineage(archive)),
         ]
     return [(section, name, value) for section, rows in sections for name, value in rows]
+
+
+COVERAGE = 0.9  # of described intervals
+MOST_CAUSES = 3  # columns that are named as causes of their widths
+
+
+def _intervals(archive: Archive) -> Rows:
+    """Describe intervals of different widths: their range, and what they depend on most."""
+    interval = archive.residuals.interval(COVERAGE) if archive.residuals is not None else None
+    margin, widths = interval or (0.0, None)
+    if widths is None:
+        return
+    ranges = {
+        term.column or "the prediction": max((*term.logs, term.otherwise)) - min((*term.logs, term.otherwise))
+        for term in widths.columns
+    }
+    causes = sorted(ranges, key=lambda name: -ranges[name])[:MOST_CAUSES]
+    low, high = margin * math.exp(widths.least), margin * math.exp(widths.most)
+    yield f"{COVERAGE:.0%}", f"± {low:.3g} to {high:.3g}, ± {margin:.3g} for the median row"
+    yield "widths", f"most by {', '.join(causes)}"
 
 
 def left_out(archive: Archive) -> Rows:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from edl.spec import JobSpec, Search
 from sqlflow_edl.analysis.checks.warning import DataWarning
+from sqlflow_edl.analysis.search.label_losses import TRIED
 from sqlflow_edl.analysis.search.plan import SearchPlan
 from sqlflow_edl.analysis.search.portfolio import NOT_INSTALLED
 from sqlflow_edl.analysis.settings import search as settings
@@ -36,6 +37,10 @@ def _rows(plan: SearchPlan, spec: JobSpec, search: Search, warnings: Sequence[Da
     by_rows = f"{DEFAULT} for {spec.rows.total:,} rows"
     yield "search", "time_limit", f"{search.time_limit:g} s", origin(settings.TIME_LIMIT, by_rows)
     yield "search", "metric", search.metric, origin(settings.METRIC)
+    losses = dict.fromkeys(candidate.spec.loss.name for candidate in search.candidates)
+    if not spec.label.has_classes and (len(losses) > 1 or settings.LOSSES in plan.written):
+        reasons = (note.removeprefix(TRIED).partition(": ")[2] for note in plan.notes if TRIED in note)
+        yield "search", "losses", ", ".join(losses), next(reasons, WRITTEN)
     yield "search", "folds", f"{search.folds:,}", origin(settings.FOLDS, by_rows)
     yield "search", "refit", "yes" if search.refit else "no", origin(settings.REFIT)
     yield "search", "max_members", f"{search.max_members:,}", origin(settings.MEMBERS)

@@ -261,6 +261,10 @@ def forecast(spec_forecast: spec.Forecast | None) -> Iterator[tuple[str, str]]:
     yield "horizon", format_count(spec_forecast.horizon, "step")
     yield "lags", f"{spec_forecast.lags:,}"
     yield "windows", f"{spec_forecast.windows:,}"
+    if spec_forecast.holidays:
+        yield "holidays", spec_forecast.holidays
+    if spec_forecast.non_negative:
+        yield "non_negative", "yes"
     yield "refit", "on all rows after the backtest" if spec_forecast.refit else "no"
 
 

@@ -127,6 +127,8 @@ class _TrainingRows(ABC):
                 self.held_out = examples.rows - examples.training
                 self.take_examples(examples)
             self.divide()
+            if isinstance(self.plan, SearchPlan):
+                self.plan = self.plan.generate_features(self.read_some)
             statistics = _statistics(self.plan, self.checks, self.read_training)
         rows, classes = self.settle(statistics)
         return _fit_plan(self.plan, self.checks, statistics, rows, classes)
@@ -150,6 +152,10 @@ class _TrainingRows(ABC):
     @abstractmethod
     def read_training(self) -> Iterable[pa.RecordBatch]:
         """Return the rows of the statistics."""
+
+    @abstractmethod
+    def read_some(self, count: int, columns: list[str]) -> Iterable[pa.RecordBatch]:
+        """Return at most about so many rows of the training, with these columns."""
 
     @abstractmethod
     def settle(self, statistics: Statistics) -> tuple[spec.Rows, Mapping[str, labels.Values]]:
@@ -190,6 +196,9 @@ class _PinnedRows(_TrainingRows):
     def read_training(self) -> Iterable[pa.RecordBatch]:
         return self.reader.read(0, self._rows.training, self.plan.columns)
 
+    def read_some(self, count: int, columns: list[str]) -> Iterable[pa.RecordBatch]:
+        return self.reader.read(0, min(count, self._rows.training), columns)
+
     def settle(self, statistics: Statistics) -> tuple[spec.Rows, Mapping[str, labels.Values]]:
         self.plan = _with_since(self.plan, self.reader, self._rows)
         return self._rows, self._classes
@@ -221,6 +230,13 @@ class _LookedRows(_TrainingRows):
 
     def read_training(self) -> Iterable[pa.RecordBatch]:
         return self._times.watch(self._read()) if self._times else self._read()
+
+    def read_some(self, count: int, columns: list[str]) -> Iterable[pa.RecordBatch]:
+        for batch in self._source.stream(self._filter.of(self.plan.statement.select)):
+            yield batch.slice(0, count).select(columns)
+            count -= batch.num_rows
+            if count <= 0:
+                return
 
     def settle(self, statistics: Statistics) -> tuple[spec.Rows, Mapping[str, labels.Values]]:
         plan, checks = self.plan, self.checks

@@ -179,6 +179,93 @@ def test_a_network_forecasts_with_quantiles_and_is_measured_and_explained(sessio
     np.testing.assert_allclose(why["sales"].to_numpy(), why["sales_base"].to_numpy() + sum(values), rtol=1e-3)
 
 
+def test_explain_of_rows_to_forecast_adds_up_by_parts(model: Session) -> None:
+    list(model.run("SELECT * FROM sales TO EXPLAIN m INTO why_ahead"))
+
+    found = last(model, "SELECT * FROM why_ahead")
+    assert found.num_rows == 3 * AHEAD
+    parts = [found[f"sales_{part}"].to_numpy() for part in ("trend", "season", "holidays", "columns")]
+    values = [found[name].to_numpy() for name in found.column_names if name.endswith("_shap")]
+    forecast = found["sales"].to_numpy()
+    np.testing.assert_allclose(sum(parts), forecast, rtol=1e-9)
+    np.testing.assert_allclose(found["sales_base"].to_numpy() + sum(values), forecast, rtol=1e-9)
+    np.testing.assert_allclose(parts[3], found["promo_shap"].to_numpy())
+    promo = np.array(found["promo"].to_pylist())
+    assert (parts[3][promo] > parts[3][~promo].max()).mean() > 0.5
+
+
+NUMBERED = (
+    "SELECT 1 AS number, sales FROM sales TO TRAIN Forecast WITH forecast.time = number, forecast.horizon = 7"
+)
+COUNTS = """CREATE TABLE IF NOT EXISTS counts AS
+SELECT CAST(d AS DATE) AS day, CASE WHEN d < TIMESTAMP '2024-06-01'
+  THEN greatest(0, 3 - date_diff('day', TIMESTAMP '2024-03-01', d) // 30) * (dayofweek(d) NOT IN (0, 6))::INT END AS n
+FROM range(TIMESTAMP '2024-03-01', TIMESTAMP '2024-06-08', INTERVAL 1 DAY) AS days(d)"""
+
+
+@pytest.mark.variants(1)
+@pytest.mark.parametrize(
+    "model", ["Forecast WITH train.num_boost_round = 20,", "TiDE WITH train.epoch = 5, train.seed = 1,"]
+)
+def test_forecasts_of_counts_are_not_negative_and_quantiles_are_apart_from_them(
+    session: Session, model: str
+) -> None:
+    list(session.run(COUNTS))
+    settings = "forecast.time = day, forecast.horizon = 7, forecast.quantiles = [0.1, 0.9]"
+    train = f"SELECT day, n FROM counts WHERE n IS NOT NULL TO TRAIN {model} {settings} LABEL n INTO falling"
+    rows = {
+        (row["section"], row["name"]): row["value"] for row in last(session, f"EXPLAIN {train}").to_pylist()
+    }
+    assert rows["forecast", "non_negative"] == "yes"
+    list(session.run(train))
+    found = last(session, "SELECT * FROM counts TO PREDICT USING falling")
+    low, middle, high = (found[name].to_numpy() for name in ("n_q10", "n", "n_q90"))
+    assert (low >= 0).all()
+    assert ((low < middle) | (middle == 0)).all()
+    assert (middle < high).all()
+
+
+def test_a_forecast_may_be_negative_if_the_history_or_the_statement_says_so(session: Session) -> None:
+    settings = f"{WITH}, train.num_boost_round = 2"
+    loss = "SELECT day, store, sales - 2000 AS loss FROM sales WHERE sales IS NOT NULL"
+
+    def planned(text: str) -> object:
+        rows = last(session, f"EXPLAIN {text} INTO e").to_pylist()
+        return {(row["section"], row["name"]): row["value"] for row in rows}.get(("forecast", "non_negative"))
+
+    assert planned(f"{loss} TO TRAIN Forecast {settings} LABEL loss") is None
+    assert planned(f"{loss} TO TRAIN Forecast {settings}, forecast.non_negative = TRUE LABEL loss") == "yes"
+    assert planned(f"{KNOWN} TO TRAIN Forecast {settings}, forecast.non_negative = FALSE LABEL sales") is None
+
+
+@pytest.mark.variants(1)
+@pytest.mark.parametrize(
+    "model", ["Forecast WITH", "TiDE WITH train.epoch = 10, train.early_stopping = 0, train.keep = last,"]
+)
+def test_holidays_of_a_country_are_learned(session: Session, model: str) -> None:
+    calendar = pytest.importorskip("holidays").country_holidays("DE", subdiv="BY", years=(2022, 2023, 2024))
+    days = [date(2022, 1, 1) + timedelta(number) for number in range(3 * 365 - 2)]
+    is_free = np.array([day in calendar for day in days])
+    week = np.array([1.3 if day.weekday() > 4 else 1.0 for day in days])
+    sold = week * np.where(is_free, 5.0, 100.0) * np.random.default_rng(1).normal(1, 0.03, len(days))
+    ahead = np.array([day >= date(2024, 12, 20) for day in days])
+    fill(session, "shop", pa.table({"day": days, "truth": sold, "sold": pa.array(sold, mask=ahead)}))
+    settings = "forecast.time = day, forecast.horizon = 14, forecast.holidays = 'de-by'"
+    list(session.run(
+        f"SELECT day, sold FROM shop WHERE sold IS NOT NULL TO TRAIN {model} {settings} LABEL sold INTO open_days"
+    ))  # fmt: skip
+    found = last(session, "SELECT * FROM shop TO PREDICT USING open_days")
+    free = np.array([day in calendar for day in found["day"].to_pylist()])
+    assert free.sum() == 2
+    assert found["sold"].to_numpy()[free].max() < 40
+    assert found["sold"].to_numpy()[~free].min() > 80
+    rows = {
+        (row["section"], row["name"]): row["value"]
+        for row in last(session, "DESCRIBE MODEL open_days").to_pylist()
+    }
+    assert rows["forecast", "holidays"] == "DE-BY"
+
+
 def test_only_parts_of_the_time_with_a_cycle_longer_than_a_season_are_features(model: Session) -> None:
     def parts(season: int) -> set[str]:
         rows = last(
@@ -226,6 +313,10 @@ def test_a_number_may_be_the_time_of_one_series(session: Session) -> None:
         ("SELECT day, store, promo FROM sales TO PREDICT USING m", "lacks the column sales"),
         (f"{KNOWN} TO PREDICT USING m", "there is nothing to forecast"),
         (f"{KNOWN} TO TRAIN TiDE {WITH}, train.num_workers = 2 LABEL sales INTO e", "unknown attribute"),
+        (
+            f"{NUMBERED}, forecast.holidays = DE LABEL sales INTO e",
+            "number is a number, and holidays are of dates",
+        ),
     ],
 )
 def test_a_query_that_cannot_be_forecast_is_an_error_with_its_place(

@@ -53,6 +53,50 @@ def test_an_interval_holds_about_its_share_of_new_rows(workshop: Workshop) -> No
         assert middle == pytest.approx(found["cost"].to_numpy())
 
 
+@pytest.mark.variants(1)
+@pytest.mark.parametrize(
+    "model",
+    [
+        "BoostedTreesRegressor WITH train.num_boost_round = 30",
+        "DNNRegressor WITH model.framework = torch, train.epoch = 20",
+        "LinearRegressor WITH model.framework = torch, train.epoch = 20",
+    ],
+)
+def test_intervals_are_wide_where_the_errors_are_large(workshop: Workshop, model: str) -> None:
+    draw = np.random.default_rng(3)
+    x, strain, kind = draw.normal(size=6000), draw.random(6000), draw.choice(["calm", "wild"], 6000)
+    size = np.exp(strain) * np.where(kind == "wild", 4.0, 1.0)
+    rows = {
+        "id": range(6000),
+        "x": x,
+        "strain": strain,
+        "kind": kind,
+        "cost": 3 * x + size * draw.normal(size=6000),
+    }
+    fill(workshop.session, "uneven", pa.table(rows))
+    workshop.run(
+        f"SELECT x, strain, kind, cost FROM uneven WHERE id < 3000 TO TRAIN {model} VALIDATE 0.3 LABEL cost INTO wide"
+    )
+    [predicted_rows] = workshop.session.run(
+        "SELECT id, kind AS KIND, strain, x FROM uneven WHERE id >= 3000 "
+        "TO PREDICT USING wide WITH predict.interval = 0.9"
+    )
+    found = predicted_rows.to_arrow().sort_by("id")
+    low, high = found["cost_low"].to_numpy(), found["cost_high"].to_numpy()
+    inside = (low <= rows["cost"][3000:]) & (rows["cost"][3000:] <= high)
+    assert inside.mean() == pytest.approx(0.9, abs=0.03)
+    is_wild = kind[3000:] == "wild"
+    assert inside[is_wild].mean() == pytest.approx(0.9, abs=0.05)
+    assert inside[~is_wild].mean() == pytest.approx(0.9, abs=0.05)
+    assert (high - low)[is_wild].mean() > 2.5 * (high - low)[~is_wild].mean()
+    described = {
+        (row["section"], row["name"]): row["value"]
+        for row in workshop.rows("DESCRIBE MODEL wide").to_pylist()
+    }
+    assert described["intervals", "widths"].startswith("most by kind")
+    assert "for the median row" in described["intervals", "90%"]
+
+
 @pytest.mark.soak
 def test_a_job_with_a_master_gives_the_intervals_of_one_process(workshop: Workshop) -> None:
     workshop.run(

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from edl.arrays import Array
 from edl.data.names import fit_name, unique_names
 from edl.errors import JobError
+from edl.evaluation.widths import relative_widths
 from edl.features import SeveralTarget, Target, target
 from edl.metrics import decide_class
 from edl.program import Program
@@ -69,7 +70,8 @@ class Results:
         label, extra_values = self.target.spec, extra or {}
         more = [_join_numbers(extra_values[name], is_number(name, label)) for name in self.extra]
         return pa.RecordBatch.from_arrays(
-            [*kept, *self._compute_columns(scores), *more], names=[*self.keep, *self.names]
+            [*kept, *self._compute_columns(scores), *self._compute_interval(rows, scores), *more],
+            names=[*self.keep, *self.names],
         )
 
     def _compute_columns(self, scores: Array) -> Iterator[pa.Array]:
@@ -83,9 +85,6 @@ class Results:
             if label.tells_anomalies:
                 yield _numbers(scores[:, 0])
             yield from (_numbers(scores[:, place]) for place in range(1, 1 + len(label.quantiles)))
-            if self.interval is not None:
-                yield _numbers(scores[:, 0] - self.interval.margin)
-                yield _numbers(scores[:, 0] + self.interval.margin)
             return
         scores = probabilities(scores, label)
         chosen = scores if self.threshold is None else decide_class(scores, self.threshold)
@@ -94,6 +93,15 @@ class Results:
         yield from (
             _numbers(scores[:, position]) for position in range(len(self.names) - 2 - len(self.extra))
         )
+
+    def _compute_interval(self, rows: pa.RecordBatch, scores: Array) -> Iterator[pa.Array]:
+        """Yield the lower and the upper ends of the intervals."""
+        if self.interval is None:
+            return
+        widths = self.interval.widths
+        margins = self.interval.margin * (relative_widths(widths, rows, scores[:, 0]) if widths else 1.0)
+        yield _numbers(scores[:, 0] - margins)
+        yield _numbers(scores[:, 0] + margins)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from edl.errors import JobError
 from edl.evaluation.prediction import probabilities, program_target
 from edl.features import Target
 from edl.features.labels import learned_labels
+from edl.forecasting.bounds import bound_forecasts
 from edl.frameworks import Adapter, create
 from edl.input.blocks import Block
 from edl.metrics.calibration import apply_temperature
@@ -43,7 +44,7 @@ class Scorer:
             evaluated = self.adapter.evaluate(features, self._loss_labels(labels), weights)
             outputs.append(evaluated.outputs)
             loss += evaluated.loss * (last - first)
-        return self._scores(outputs), loss
+        return self._bound(self._scores(outputs), block), loss
 
     def _loss_labels(self, labels: Array) -> Array:
         """Return the labels of the loss. If an adapter gives scores, they are compared with the labels themselves."""
@@ -56,7 +57,14 @@ class Scorer:
     def predict(self, block: Block) -> Array:
         """Return the scores of the block's rows."""
         parts = (block.part(first, last) for first, last in partition(0, block.rows, self.rows))
-        return self._scores([self.adapter.predict(part.features) for part in parts])
+        return self._bound(self._scores([self.adapter.predict(part.features) for part in parts]), block)
+
+    def _bound(self, scores: Array, block: Block) -> Array:
+        """Return the scores; those of a forecast within their bounds."""
+        spec = self.program.spec
+        if spec.forecast is None:
+            return scores
+        return bound_forecasts(spec.forecast, spec.label.quantiles, scores, block.arrays.features)
 
     def predict_with(self, block: Block, names: Sequence[str]) -> tuple[Array, dict[str, Array]]:
         """Return the scores of the block's rows, and by name extra outputs of the model, (n, width) each."""

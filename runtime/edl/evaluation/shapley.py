@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import cast
 
@@ -50,6 +50,7 @@ from edl.jobs.outcome import JobCancelledError
 from edl.models.background import over_columns
 from edl.program import Program
 from edl.spec import TREES, Explanation, JobSpec, Output, label_offset, matrix_columns
+from edl.spec.forecast import HOLIDAY, PREFIX, Forecast
 from edl.tasks.ranges import LEAST_ROWS, explained_rows, generator
 
 Floats = npt.NDArray[np.float64]
@@ -309,10 +310,11 @@ class Values(Results):
     """Result batches of a job that explains each row.
 
     The columns are the columns of a prediction, then `<label>_base`, the score without knowledge of the row, and
-    `<column>_shap`, the contribution of each column.
+    `<column>_shap`, the contribution of each column. Those of a forecast are also added up to its parts.
     """
 
     explained: tuple[str, ...]  # names of these columns
+    parts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # name -> places of contributions
 
     @property
     def scores(self) -> int:
@@ -322,11 +324,28 @@ class Values(Results):
         self, rows: pa.RecordBatch, scores: Array, extra: Mapping[str, Array] | None = None
     ) -> pa.RecordBatch:
         count = len(self.explained)
-        predictions = super().batch(rows, scores[:, :-count])
-        values = [pa.array(column, mask=~np.isfinite(column)) for column in scores[:, -count:].T]
-        return pa.RecordBatch.from_arrays(
-            [*predictions.columns, *values], names=[*predictions.schema.names, *self.explained]
-        )
+        predicted, values = scores[:, :-count], scores[:, -count:]
+        if self.parts:
+            values = _add_up(predicted[:, 0], values.astype(np.float64))
+        sums = [values[:, places].sum(axis=1) for places in map(list, self.parts.values())]
+        predictions = super().batch(rows, predicted)
+        columns = [pa.array(column, mask=~np.isfinite(column)) for column in (*values.T, *sums)]
+        names = [*predictions.schema.names, *self.explained, *self.parts]
+        return pa.RecordBatch.from_arrays([*predictions.columns, *columns], names=names)
+
+
+def _add_up(forecasts: Array, values: Floats) -> Floats:
+    """Return the base and the contributions so that they add up to the forecasts, (n, 1 + columns).
+
+    Trees add up in less digits, and to a forecast below its bound: contributions keep their shares of the difference.
+    """
+    forecasts, base = forecasts.astype(np.float64), values[:, 0]
+    total = values[:, 1:].sum(axis=1)
+    is_even = np.abs(total) <= 1e-9 * np.abs(base)
+    factor = np.where(is_even, 1.0, (forecasts - base) / np.where(is_even, 1.0, total))
+    scaled: Floats = np.column_stack([base, values[:, 1:] * factor[:, np.newaxis]])
+    scaled[:, 0] = forecasts - scaled[:, 1:].sum(axis=1)
+    return scaled
 
 
 def row_values(program: Program) -> Values:
@@ -334,8 +353,32 @@ def row_values(program: Program) -> Values:
     spec, plain = program.spec, results(program)
     scheme = spec.query.source.partition(":")[0]
     columns = [f"{spec.label.column}_base", *(f"{name}_shap" for name in spec.columns)]
+    parts = forecast_parts(spec.forecast, spec.columns) if spec.forecast is not None else {}
+    columns += [f"{spec.label.column}_{name}" for name in parts]
     names = unique_names([fit_name(name, scheme) for name in columns], taken=(*plain.keep, *plain.names))
-    return Values(plain.target, plain.keep, plain.names, plain.interval, plain.threshold, (), names)
+    count = 1 + len(spec.columns)
+    of_parts = dict(zip(names[count:], parts.values(), strict=True))
+    return Values(
+        plain.target, plain.keep, plain.names, plain.interval, plain.threshold, (), names[:count], of_parts
+    )
+
+
+def forecast_parts(forecast: Forecast, columns: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Return the parts of a forecast, in order, with the places of the base (0) and of the columns (from 1 on).
+
+    The last values, their means and the trend are the trend; values of earlier seasons and parts of the time are the
+    season.
+    """
+    parts: dict[str, list[int]] = {"trend": [0], "season": [], "holidays": [], "columns": []}
+    for place, column in enumerate(columns, 1):
+        if column.startswith(HOLIDAY):
+            part = "holidays"
+        elif column == forecast.time or column.startswith(f"{PREFIX}season"):
+            part = "season"
+        else:
+            part = "trend" if column.startswith(PREFIX) else "columns"
+        parts[part].append(place)
+    return {name: tuple(places) for name, places in parts.items()}
 
 
 TREE_ROWS = 8192  # of one call: cancelling or preempting a worker waits for it

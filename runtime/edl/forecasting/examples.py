@@ -33,10 +33,24 @@ from pyarrow import types
 from edl.errors import SemanticError
 from edl.forecasting.ets import auto_ets
 from edl.forecasting.grid import Floats, Grid, grid, name_of
+from edl.forecasting.holidays import holiday_columns
 from edl.forecasting.steps import Ints
-from edl.spec.forecast import AUTO_ETS, DAY, LEVEL, NAIVE, NAIVE_ERROR, PREFIX, SCALE, STEP, Forecast, Step
+from edl.spec.forecast import (
+    AUTO_ETS,
+    DAY,
+    HOLIDAY,
+    HOLIDAY_COUNTS,
+    LEVEL,
+    NAIVE,
+    NAIVE_ERROR,
+    PREFIX,
+    SCALE,
+    STEP,
+    Forecast,
+    Step,
+)
 
-Mode = Literal["train", "refit", "predict", "evaluate"]
+Mode = Literal["train", "refit", "predict", "evaluate", "explain"]
 MOST_EXAMPLES = 300_000  # of a training; origins are left out evenly beyond it
 MOST_VALUES = 12_000_000  # of the lags of all examples
 ORIGIN = f"{PREFIX}origin"  # column of the places of origins, which AutoETS needs
@@ -73,10 +87,13 @@ class Series:
         windows: int = 1,
         known: Iterable[str] = (),
         centre: float | UnsetType = UNSET,
+        holidays: str | UnsetType = UNSET,
     ) -> None:
         self.label = label
         self.known = tuple(known)
-        self.spec = Forecast(time, tuple(by), horizon, season, step, lags, windows, centre=centre)
+        self.spec = Forecast(
+            time, tuple(by), horizon, season, step, lags, windows, centre=centre, holidays=holidays
+        )
 
     def examples(
         self, rows: pa.Table, mode: Mode, seed: int | None = None, *, baseline: bool = True
@@ -89,7 +106,8 @@ class Series:
         In training they are of all times before the backtest, followed by the backtest's: the last times of each series
         in `windows` of `horizon` ones, each as seen from the time before it. A refit takes all times, and has no
         backtest; evaluation takes the last window; prediction the rows after the last known label of each series. If
-        there are none, and the model needs no `known` columns of them, they are the next `horizon` steps.
+        there are none, and the model needs no `known` columns of them, they are the next `horizon` steps. An
+        explanation takes the rows after the last known labels, or the last window if there are none.
 
         Raises SemanticError if there are none, or rows beyond the horizon.
         """
@@ -99,6 +117,7 @@ class Series:
             "refit": self._refit,
             "evaluate": self._last_window,
             "predict": self._ahead,
+            "explain": self._ahead if _has_rows_ahead(series_grid) else self._last_window,
         }
         result = make[mode](series_grid, rows)
         if baseline and mode in ("train", "evaluate"):
@@ -156,8 +175,12 @@ class Series:
         """Return the rows at so many steps after the origins, with the columns of examples."""
         places = series_grid.rows[origins + steps]
         table = rows.take(pa.array(places))
-        unknown = {AUTO_ETS: np.full(len(origins), np.nan), ORIGIN: origins}
-        for name, values in (_features(series_grid, self.spec, origins, steps) | unknown).items():
+        columns = _features(series_grid, self.spec, origins, steps)
+        if self.spec.holidays:
+            times, time = table.column(self.spec.time).combine_chunks(), self.spec.time
+            columns |= holiday_columns(self.spec.holidays, times, Step.parse(self.spec.step), time)
+        columns |= {AUTO_ETS: np.full(len(origins), np.nan), ORIGIN: origins}
+        for name, values in columns.items():
             table = table.append_column(name, pa.array(values))
         return table
 
@@ -203,7 +226,7 @@ def feature_names(spec: Forecast) -> list[str]:
     names = ["step", *(f"lag_{lag}" for lag in range(1, spec.lags + 1)), "mean", "trend"]
     if spec.season > 1:
         names += [*(f"season_{number}" for number in range(1, SEASONS + 1)), "season_mean", "season_near"]
-    return [PREFIX + name for name in names]
+    return [*(PREFIX + name for name in names), *((*HOLIDAY_COUNTS, HOLIDAY) if spec.holidays else ())]
 
 
 # Places ------------------------------------------------------------------------------------------------------

@@ -38,8 +38,8 @@ def with_examples(reader: Reader, program: Program) -> Reader:
     """Return the reader of a job's rows, or of the examples that its program makes of them."""
     if not program.has("examples"):
         return reader
-    kind = program.spec.kind
-    mode = kind if kind in ("train", "predict") else "evaluate"
+    spec = program.spec
+    mode = spec.kind if spec.work == "predict" or spec.kind == "train" else "evaluate"
     batches = list(reader.read(0, reader.rows, _columns(reader, program)))
     table = pa.Table.from_batches(batches, None if batches else reader.schema)
     return ExamplesReader(
@@ -61,6 +61,6 @@ def _columns(reader: Reader, program: Program) -> list[str] | None:
     spec = program.spec
     if program.edited or spec.forecast is None:
         return None
-    keep = spec.output.keep if spec.kind == "predict" else ()
+    keep = spec.output.keep if spec.work == "predict" else ()
     names = dict.fromkeys((*spec.columns, *label_columns(spec.label), *spec.forecast.order_columns, *keep))
     return [name for name in names if not name.startswith(PREFIX)]

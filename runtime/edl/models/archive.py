@@ -357,4 +357,8 @@ def _residuals(archive: zipfile.ZipFile) -> Residuals:
         raise SpecError(
             f"the archive's {_RESIDUALS} is damaged: {len(residuals.quantiles)} quantiles of {residuals.rows} rows"
         )
+    if residuals.scaled is not None and not residuals.scaled.is_sound:
+        raise SpecError(
+            f"the archive's {_RESIDUALS} is damaged: the widths of intervals do not fit their columns"
+        )
     return residuals

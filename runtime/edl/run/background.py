@@ -53,15 +53,22 @@ def background_rows(spec: JobSpec, reader: Reader, training: int) -> pa.RecordBa
 
 def spread_rows(reader: Reader, start: int, end: int, count: int, columns: Sequence[str]) -> pa.RecordBatch:
     """Return `count` of the rows [start, end), or all if they are fewer, in a few ranges with equal distances."""
-    count = min(count, end - start)
-    ranges = min(RANGES, count)
-    batches: list[pa.RecordBatch] = []
-    for number in range(ranges):
-        first = start + (end - start) * number // ranges
-        size = count * (number + 1) // ranges - count * number // ranges
-        batches += [batch.select(list(columns)) for batch in reader.read(first, first + size, list(columns))]
+    batches = [
+        batch.select(list(columns))
+        for first, last in divide_range(start, end, count)
+        for batch in reader.read(first, last, list(columns))
+    ]
     rows = pa.concat_batches(batches)
     return rows.take(pa.array(np.arange(rows.num_rows)))  # without the buffers of the rows around them
+
+
+def divide_range(start: int, end: int, count: int) -> list[tuple[int, int]]:
+    """Return a few ranges with equal distances, `count` of the rows [start, end) together, or all if they are fewer."""
+    count = min(count, end - start)
+    ranges = min(RANGES, count)
+    firsts = [start + (end - start) * number // ranges for number in range(ranges)]
+    sizes = [count * (number + 1) // ranges - count * number // ranges for number in range(ranges)]
+    return [(first, first + size) for first, size in zip(firsts, sizes, strict=True)]
 
 
 def _within_limit(rows: pa.RecordBatch) -> pa.RecordBatch:

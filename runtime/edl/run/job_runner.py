@@ -46,6 +46,7 @@ from edl.run.initial_weights import (
     trained_threshold,
     trained_weights,
 )
+from edl.run.intervals import measure_widths
 from edl.run.one_process import keeping_state
 from edl.spec import ONNX, SCORED, TREES, JobSpec, Label, Rows, each_label, label_offset
 from edl.worker.inference import evaluate, predict
@@ -131,11 +132,17 @@ def rows_of(program: Program, job: JobFolder) -> tuple[Pinned, Reader]:
 
 
 def training(
-    program: Program, job: JobFolder, pinned: Pinned, reader: Reader, cancelled: threading.Event | None = None
+    program: Program,
+    job: JobFolder,
+    pinned: Pinned,
+    reader: Reader,
+    cancelled: threading.Event | None = None,
+    *,
+    is_trial: bool = False,
 ) -> tuple[Rows, Export]:
     """Return the split of a training job's rows, and the function that writes its archive.
 
-    `cancelled` stops the refit of a forecast.
+    `cancelled` stops the refit of a forecast. is_trial: the model is one of a search, which measures its ensemble.
     """
     started = datetime.now(UTC)
     validation = reader.rows - pinned.rows or pinned.validation
@@ -150,6 +157,9 @@ def training(
             from edl.run.forecasts import finish_training
 
             outcome, weights = finish_training(program, reader, outcome, weights, cancelled)
+        if not is_trial:
+            measured = measure_widths(program, reader, kept, weights, outcome.uncertainty)
+            outcome = msgspec.structs.replace(outcome, uncertainty=measured)
         fitting = read_fitting(job.rows)
         # A program that was edited may have a reader that gives other columns.
         background = None if program.edited else background_rows(program.spec, reader, kept.training)

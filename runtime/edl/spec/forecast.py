@@ -11,6 +11,8 @@ PREFIX = "forecast."
 STEP, LEVEL, SCALE = f"{PREFIX}step", f"{PREFIX}level", f"{PREFIX}scale"
 LAG = f"{PREFIX}lag_"  # and its number
 NAIVE, NAIVE_ERROR = f"{PREFIX}seasonal_naive", f"{PREFIX}seasonal_naive_error"
+HOLIDAY, HOLIDAYS = f"{PREFIX}holiday", f"{PREFIX}holidays"  # see `edl.forecasting.holidays`
+HOLIDAY_COUNTS = (HOLIDAYS, f"{HOLIDAYS}_before", f"{HOLIDAYS}_after")
 SHIFTS = "shifts"  # weight that calibrates the quantiles
 AUTO_ETS = f"{PREFIX}auto_ets"
 BESIDE = (NAIVE, NAIVE_ERROR, SCALE, AUTO_ETS)  # the value in the labels of examples
@@ -73,7 +75,9 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number of steps after which a pattern repeats, 1 for none. `horizon` is the number of steps that are forecast, and
     `lags` the number of last values that the model sees. The backtest has the last `windows` times `horizon` steps.
     With `refit` the model is trained once more after it, on all rows, in as many rounds. The scale of values is the
-    scale of their differences from the `centre`, if there is one.
+    scale of their differences from the `centre`, if there is one. The model sees the public holidays of `holidays`, a
+    country or a part of it. `non_negative`: no forecast and no quantile is below 0. `gap`: the least distance of a
+    quantile from the forecast, in units of the scale of the series; models of earlier versions have none.
     """
 
     time: str
@@ -85,6 +89,9 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     windows: int = 1
     refit: bool = True
     centre: float | msgspec.UnsetType = msgspec.UNSET
+    holidays: str | msgspec.UnsetType = msgspec.UNSET
+    non_negative: bool | msgspec.UnsetType = msgspec.UNSET
+    gap: float | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def centre_or_zero(self) -> float:

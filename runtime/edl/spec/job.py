@@ -18,6 +18,7 @@ from edl.spec.features import Feature
 from edl.spec.forecast import Forecast
 from edl.spec.imported import Imported
 from edl.spec.labels import Label
+from edl.spec.residuals import Widths
 from edl.spec.rows import Rows, Split
 
 VERSION = 1
@@ -290,11 +291,12 @@ class Output(Struct, frozen=True):
 class Interval(Struct, frozen=True):
     """Interval around each predicted number, `margin` to both sides; it is to hold the share `coverage` of the labels.
 
-    See `edl.spec.residuals`.
+    With `widths` the margin is of the median row, and that of another row is relative to it. See `edl.spec.residuals`.
     """
 
     coverage: float
     margin: float
+    widths: Widths | msgspec.UnsetType = msgspec.UNSET
 
 
 class Member(Struct, frozen=True):

@@ -59,7 +59,7 @@ def prediction(
     _, attributes = check_prediction(statement)
     trained, errors = model.spec, list[SQLFlowError]()
     renamed = columns(statement, schema, columns_read(trained), errors, trained.query)
-    interval = uncertainty.interval(attributes.get("predict.interval"), model, reference, errors)
+    interval = uncertainty.interval(attributes.get("predict.interval"), model, reference, renamed, errors)
     threshold = uncertainty.threshold(attributes.get("predict.threshold"), model, reference, errors)
     probabilities = uncertainty.probabilities(attributes.get("predict.probabilities"), model, errors)
     extra, among_them = extra_outputs.written_outputs(

@@ -80,6 +80,19 @@ ATTRIBUTES = (
         aliases=("quantiles", "forecast.levels"),
     ),
     AttributeRow(
+        "forecast.holidays",
+        "text",
+        "Country, such as DE, or a part of it, such as DE-BY: its public holidays are features. Needs the package "
+        "holidays.",
+        aliases=("holidays", "forecast.country"),
+    ),
+    AttributeRow(
+        "forecast.non_negative",
+        "boolean",
+        "No forecast and no quantile is below 0. By default if no known value is.",
+        aliases=("non_negative",),
+    ),
+    AttributeRow(
         "forecast.refit",
         "boolean",
         "Train the model once more after the backtest, on all rows, for the same number of rounds or epochs.",

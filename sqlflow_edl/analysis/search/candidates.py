@@ -10,6 +10,7 @@ from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.rows.splits import SPLIT
 from sqlflow_edl.analysis.rows.validation import FRACTION, SELECT, TEST
 from sqlflow_edl.analysis.search import local, portfolio, space, split
+from sqlflow_edl.analysis.search.generating import CROSS, GeneratedFeature
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.syntax import ast
@@ -23,8 +24,8 @@ class CandidateDraft:
     writes it; empty if the label decides. kept: attributes of the search that it takes over. lines: the text of the
     attributes by which it differs. attributes: the same, if the statement of the search writes their values. variant:
     the model with its attributes otherwise. items: the text of items of COLUMN, by the span of the search's item.
-    point: its place in a search space. encodes: see `portfolio.Variant`. encoded: the columns of which that is so.
-    clause: their COLUMN clause.
+    point: its place in a search space. encodes, generates: see `portfolio.Variant`. encoded: the columns that are
+    encoded. clause: the COLUMN clause of these columns, or of the generated features.
     """
 
     shared: ast.Statement
@@ -36,6 +37,7 @@ class CandidateDraft:
     items: Mapping[Span, str] = field(default_factory=dict)
     point: tuple[float | str, ...] = ()
     encodes: bool = False
+    generates: bool = False
     encoded: tuple[str, ...] = ()
     clause: str = ""
 
@@ -57,7 +59,7 @@ class CandidateDraft:
                 framework = value
             elif self.model or not name.startswith("train."):
                 parts.append(f"{name.rpartition('.')[2]} {value}")
-        encoded = ["texts encoded"] if self.clause else []
+        encoded = ["generated features" if self.generates else "texts encoded"] if self.clause else []
         return ", ".join(
             [f"{model} ({framework})" if framework else model, *parts, *self.items.values(), *encoded]
         )
@@ -92,6 +94,30 @@ def _encode_columns(
     )
     clauses = (*clauses, ast.ColumnClause(items, None, span)) if items else clauses
     return replace(statement, columns=clauses)
+
+
+def add_features(draft: CandidateDraft, features: Sequence[GeneratedFeature], dialect: str) -> CandidateDraft:
+    """Return the draft with generated features behind its columns, and with the columns that they are made of."""
+    span = draft.shared.span
+    names = dict.fromkeys(name for feature in features for name in (feature.first, feature.second))
+    quoted = {name: expressions.name(name, dialect) for name in names}
+    items: list[ast.Value] = [ast.Name((name,), quoted[name], span) for name in names]
+    texts = list(quoted.values())
+    for operator, first, second, buckets in features:
+        pair = tuple(ast.Name((name,), quoted[name], span) for name in (first, second))
+        if operator == CROSS:
+            size = ast.Constant(buckets, span)
+            items.append(ast.Call(CROSS, (ast.ListValue(pair, span), size), (), span, span))
+            texts.append(f"{CROSS}([{quoted[first]}, {quoted[second]}], {buckets})")
+            continue
+        if operator == "-":  # as the parser has it: a sum of the first and the negative of the second
+            items.append(ast.Operation("+", (pair[0], ast.Operation("-", pair[1:], span)), span))
+        else:
+            items.append(ast.Operation(operator, pair, span))
+        texts.append(f"{quoted[first]} {operator} {quoted[second]}")
+    clause = ast.ColumnClause(tuple(ast.ColumnItem(item, None) for item in items), None, span)
+    shared = replace(draft.shared, columns=(*draft.shared.columns, clause))
+    return replace(draft, shared=shared, clause=f"COLUMN {', '.join(texts)}")
 
 
 class StatementWriter:
@@ -177,6 +203,7 @@ def of_portfolio(
             variant=variant,
             point=local.coordinates(variant),
             encodes=variant.encodes,
+            generates=variant.generates,
         )
 
 

@@ -89,10 +89,11 @@ def drafts_of(
     further: list[portfolio.Variant] = []
     if only_first:
         variants = variants[:1]
-    elif columns <= MOST_COLUMNS and (not trials or trials > len(variants)):
-        further = local.further_candidates(
-            variants, POOL * (trials - len(variants)) if trials else local.COUNT
-        )
+    elif columns <= MOST_COLUMNS and not trials:
+        further = local.further_candidates(variants, local.COUNT)
+    elif columns <= MOST_COLUMNS:  # generated features may not be tried
+        more = max(0, trials - len([variant for variant in variants if not variant.generates]))
+        further = local.further_candidates(variants, POOL * more)
     drafts = tuple(of_portfolio(statement, [*variants, *further], resolved))
     return Drafts(drafts, len(variants) if further else 0, resolved)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sqlflow_edl.analysis.search.portfolio import Value, Variant
+from sqlflow_edl.analysis.search.portfolio import TREES, Value, Variant
 from sqlflow_edl.analysis.search.space import steps
 
 DIGITS = 2  # significant digits of a number
@@ -106,7 +106,7 @@ ENCODING = 4  # points of trees of which one encodes texts
 ROUNDS: Mapping[str, Value] = {"train.num_boost_round": 5000, "train.early_stopping": 60}
 REGIONS = (
     Region(
-        Variant("BoostedTrees", "lightgbm", ROUNDS),
+        Variant(TREES, "lightgbm", ROUNDS),
         _tree_axes(
             Axis("model.num_leaves", 4, 255, log=True, whole=True),
             Axis("model.min_child_samples", 5, 100, log=True, whole=True),
@@ -114,7 +114,7 @@ REGIONS = (
         24,
     ),
     Region(
-        Variant("BoostedTrees", "xgboost", ROUNDS),
+        Variant(TREES, "xgboost", ROUNDS),
         _tree_axes(
             Axis("model.max_depth", 2, 12, whole=True), Axis("model.min_child_weight", 0.5, 30.0, log=True)
         ),
@@ -154,10 +154,10 @@ def coordinates(variant: Variant) -> tuple[float | str, ...]:
     """
     of_families: dict[bool, list[float]] = {}
     for region in REGIONS:
-        of_trees = region.model.family == "BoostedTrees"
+        of_trees = region.model.family == TREES
         middle = [_MIDDLE] * len(region.axes)
         of_families.setdefault(of_trees, middle)
         if region.includes(variant):
             of_families[of_trees] = [axis.place(variant.attributes.get(axis.name)) for axis in region.axes]
     name, encodes = f"{variant.family} of {variant.framework}", "encodes" if variant.encodes else ""
-    return (name, encodes, *of_families[True], *of_families[False])
+    return (name, str(variant.attributes.get("loss", encodes)), *of_families[True], *of_families[False])

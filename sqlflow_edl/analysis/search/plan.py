@@ -5,15 +5,16 @@ A candidate's JobSpec is compiled from its own statement: a user could run that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
+import pyarrow as pa
 
 from edl import metrics, spec
 from edl.errors import SemanticError, SQLFlowError, raise_all
 from sqlflow_edl.analysis import expressions, labels, train
-from sqlflow_edl.analysis.checks.data import DataChecks, is_id
+from sqlflow_edl.analysis.checks.data import DataChecks, is_id, is_named_as_id
 from sqlflow_edl.analysis.checks.text_readings import decimal_mark
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision
@@ -25,8 +26,10 @@ from sqlflow_edl.analysis.rows.plan import RowPlan
 from sqlflow_edl.analysis.rows.validation import FRACTION, TEST
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.search import space
-from sqlflow_edl.analysis.search.candidates import StatementWriter, encode_texts
+from sqlflow_edl.analysis.search.candidates import StatementWriter, add_features, encode_texts
 from sqlflow_edl.analysis.search.drafts import LEAST_TRIALS, TRIALS, drafts_of, value_of
+from sqlflow_edl.analysis.search.generating import ROWS, generate_features
+from sqlflow_edl.analysis.search.label_losses import choose_losses, vary_losses
 from sqlflow_edl.analysis.search.limits import (
     FOLDED,
     Clock,
@@ -145,7 +148,9 @@ class SearchPlan(RowPlan):
         kept = self.candidates[0].draft.kept
         writer = StatementWriter(self.statement, kept, self.query.dialect, label, self._shares(divided))
         fit = _ColumnFitter(self, statistics, divided.rows, classes)
-        for number, (draft, plan, varied) in enumerate(self._encode_texts(statistics), 1):
+        planned = self._vary_losses(statistics, fit)
+        more = len(planned) - len(self.candidates)
+        for number, (draft, plan, varied) in enumerate(planned, 1):
             if limit is not None and not limit.allows_fit(len(candidates), words):
                 break
             try:
@@ -157,7 +162,7 @@ class SearchPlan(RowPlan):
             job = msgspec.structs.replace(job, statement=writer.write(draft, job.model.name, number))
             candidates.append(spec.Candidate(draft.name(draft.model or job.model.name), job, draft.point))
             columns.append(fitted.columns)
-            tried_first += number <= self.ordered
+            tried_first += bool(self.ordered) and number <= self.ordered + more
             words += fitted.words
         partly = {
             decision.note: decision.note_of(columns) for decision in self.decisions if decision.fitted is None
@@ -166,11 +171,52 @@ class SearchPlan(RowPlan):
         self.notes.extend(dict.fromkeys(filter(None, (partly.get(note, note) for note in notes))))
         if not candidates:
             raise failed[0]
-        if len(candidates) + len(failed) < self.candidate_count:
-            self.notes.append(note_on_candidates(len(candidates), self.candidate_count))
+        if len(candidates) + len(failed) < self.candidate_count + more:
+            self.notes.append(note_on_candidates(len(candidates), self.candidate_count + more))
         if self.reduction is not None:
             self.notes.extend(self.reduction.notes())
-        return self._spec(candidates, divided, tried_first)
+        trials = self.trials if settings.TRIALS in self.written else self.trials + more
+        return self._spec(candidates, divided, tried_first, trials)
+
+    def generate_features(self, read: Callable[[int, list[str]], Iterable[pa.RecordBatch]]) -> SearchPlan:
+        """Return the plan with the generated features of its candidates that have some; without any, without these.
+
+        read: returns at most so many training rows, with the columns of these names.
+        """
+        generating = [candidate for candidate in self.candidates if candidate.draft.generates]
+        if not generating:
+            return self
+        features, names = [], self._free_columns()
+        if len(names) > 1 and (batches := list(read(ROWS, [*names, self.label]))):
+            features = generate_features(pa.Table.from_batches(batches), self.label, names)
+        candidates: list[PlannedCandidate] = []
+        planner = CandidatePlanner(self.query, self.schema, self.models, self.task)
+        ordered, left_out = self.ordered, 0
+        for number, candidate in enumerate(self.candidates):
+            if not candidate.draft.generates:
+                candidates.append(candidate)
+            elif features:
+                candidates.append(planner.plan(add_features(candidate.draft, features, self.query.dialect)))
+            else:
+                ordered -= number < self.ordered
+                left_out += 1
+        if not candidates:
+            return self
+        computed = {name: source for one in candidates for name, source in one.plan.computed.items()}
+        count = self.candidate_count - left_out
+        return replace(
+            self, candidates=tuple(candidates), ordered=ordered, computed=computed, candidate_count=count
+        )
+
+    def _free_columns(self) -> list[str]:
+        """Return the columns of single values that no clause and no attribute names."""
+        plan = self.first_plan
+        reserved = {*plan.needed_columns, plan.splitting.group, plan.splitting.mark, plan.splitting.time}
+        return [
+            name
+            for name in self.schema.names
+            if name not in reserved and not self.schema.items(name) and not is_named_as_id(name)
+        ]
 
     def query_part(self, query: spec.Query) -> spec.Query:
         """Return the query with the part of it that is read."""
@@ -191,6 +237,24 @@ class SearchPlan(RowPlan):
         """
         again = self.reduction.sample_again(rows, seconds) if self.reduction is not None else None
         return None if again is None else self.reduce_to(again)
+
+    def _vary_losses(self, statistics: Statistics, fit: _ColumnFitter) -> list[PlannedCandidate]:
+        """Return the candidates, and some of them again with losses that suit the label."""
+        candidates = list(self._encode_texts(statistics))
+        setting = self.written.get(settings.LOSSES)
+        try:
+            label = fit.fit_columns(candidates[0].plan).training.job.label
+        except SQLFlowError:
+            return candidates  # `fit` raises it, unless other candidates can be trained
+        if self.statement.kind != "auto" or (setting is None and not label.is_number):
+            return candidates
+        losses = choose_losses(label, statistics[self.label], setting)
+        if not losses.names:
+            return candidates
+        if losses.why:
+            self.notes.append(losses.note())
+        planner = CandidatePlanner(self.query, self.schema, self.models, self.task)
+        return list(vary_losses(candidates, losses.names, planner))
 
     def _encode_texts(self, statistics: Statistics) -> Iterable[PlannedCandidate]:
         """Return the candidates; those that encode texts leave out the columns of texts that others leave out."""
@@ -224,7 +288,9 @@ class SearchPlan(RowPlan):
             hint="select more rows, or name a model: TO TRAIN Linear",
         )
 
-    def _spec(self, candidates: list[spec.Candidate], divided: Division, ordered: int) -> spec.JobSpec:
+    def _spec(
+        self, candidates: list[spec.Candidate], divided: Division, ordered: int, trials: int
+    ) -> spec.JobSpec:
         first = candidates[0].spec
         metric = self._metric(first.label)
         usual = 0.0 if self.is_in_folds else default_seconds(divided.rows.total, len(self.columns))
@@ -255,7 +321,7 @@ class SearchPlan(RowPlan):
                 divided.test,
                 divided.folds,
                 self._refit(divided),
-                self.trials if self.trials < len(candidates) else 0,
+                trials if trials < len(candidates) else 0,
                 self._screening(divided),
                 ordered,
             ),

@@ -6,6 +6,7 @@ first, then variants of them, which an ensemble can average.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,7 @@ from edl.frameworks import is_installed
 from edl.installation import install_extras
 
 Value = int | float | str | tuple[int, ...]
+TREES = "BoostedTrees"
 Lines = tuple[tuple[str, str], ...]  # attributes as text: name, value
 
 
@@ -22,12 +24,14 @@ class Variant:
     """Candidate before its rows are known: a family of models and the attributes of its statement.
 
     encodes: texts that COLUMN does not mention are encoded by the labels of other rows, not left to the trees.
+    generates: pairs of columns that COLUMN does not mention are features, too, where they tell more together.
     """
 
     family: str
     framework: str
     attributes: Mapping[str, Value] = field(default_factory=dict)
     encodes: bool = False
+    generates: bool = False
 
     @cached_property
     def values(self) -> Mapping[str, Value]:
@@ -41,7 +45,7 @@ class Variant:
     @property
     def kinds(self) -> tuple[str, str]:
         """Values of auto.models that include the variant."""
-        kind = {"BoostedTrees": "trees", "Linear": "linear"}.get(self.family, "networks")
+        kind = {TREES: "trees", "Linear": "linear"}.get(self.family, "networks")
         return kind, self.framework
 
 
@@ -49,7 +53,7 @@ def _write(value: Value) -> str:
     return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else f"{value}"
 
 
-def _trees(framework: str, *, encodes: bool = False, **parameters: Value) -> Variant:
+def _trees(framework: str, *, encodes: bool = False, generates: bool = False, **parameters: Value) -> Variant:
     named = {
         "rate": "optimizer.learning_rate",
         "rounds": "train.num_boost_round",
@@ -57,7 +61,7 @@ def _trees(framework: str, *, encodes: bool = False, **parameters: Value) -> Var
     }
     usual = {"rounds": 5000, "patience": 60}
     attributes = {named.get(name, f"model.{name}"): value for name, value in (usual | parameters).items()}
-    return Variant("BoostedTrees", framework, attributes, encodes)
+    return Variant(TREES, framework, attributes, encodes, generates)
 
 
 def _network(**parameters: Value) -> Variant:
@@ -72,6 +76,7 @@ PORTFOLIO = (
     _trees("lightgbm", rate=0.03, num_leaves=63, colsample_bytree=0.7, subsample=0.8, reg_lambda=1.0),
     _trees("xgboost", rate=0.05, max_depth=6, subsample=0.8, colsample_bytree=0.8),
     Variant("RealMLP", "torch"),
+    _trees("lightgbm", generates=True, rate=0.05, colsample_bytree=0.8, subsample=0.8),
     _trees("lightgbm", rate=0.05, num_leaves=15, colsample_bytree=0.5, subsample=0.8, reg_lambda=5.0),
     _network(hidden_units=(256, 128), dropout=0.2),
     _trees(
@@ -107,7 +112,7 @@ PORTFOLIO = (
     _trees("xgboost", rate=0.1, max_depth=2, subsample=0.8, colsample_bytree=0.7),
 )
 SHORT = 60.0  # seconds of a search, below which cheap models are tried first
-_COSTS = {"BoostedTrees": 0, "Linear": 1}  # family -> place in that order; networks are last
+_COSTS = {TREES: 0, "Linear": 1}  # family -> place in that order; networks are last
 FEWER, WIDE = 12, 300  # variants for more than so many columns, because their plans take long
 
 
@@ -134,10 +139,15 @@ def sort_by_cost(candidates: Sequence[Variant], seconds: float) -> list[Variant]
 def variants(models: Sequence[str], trials: int) -> tuple[list[Variant], list[str]]:
     """Return the variants to try, at most `trials` (0: all), and the frameworks that are not installed.
 
-    models: values of auto.models; empty allows all.
+    models: values of auto.models; empty allows all. Variants with generated features are not among `trials`, since they
+    are left out where nothing is generated.
     """
     chosen = [variant for variant in PORTFOLIO if not models or set(variant.kinds) & set(models)]
     frameworks = dict.fromkeys(variant.framework for variant in chosen)
     missing = [framework for framework in frameworks if not is_installed(framework)]
     installed = [variant for variant in chosen if variant.framework not in missing]
-    return (installed[:trials] if trials else installed), missing
+    counts = itertools.accumulate(not variant.generates for variant in installed)
+    chosen = [
+        variant for variant, count in zip(installed, counts, strict=True) if not trials or count <= trials
+    ]
+    return chosen, missing

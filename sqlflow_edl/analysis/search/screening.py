@@ -24,7 +24,7 @@ MOST_CLASSES = 20  # most frequent ones; the others count as one
 def choose_columns(rows: pa.Table, label: str, kept: Collection[str], count: int) -> list[str]:
     """Return the names of `count` columns in the order of the table; those that are `kept` are among them."""
     usable = rows.filter(rows[label].is_valid())
-    truth = _targets(_array(usable, label), label)
+    truth = label_targets(usable, label)
     others = [name for name in rows.column_names if name not in kept]
     shares = {name: _share(_array(usable, name), name, truth) for name in others}
     best = sorted(others, key=lambda name: -shares[name])[: max(0, count - len(kept))]
@@ -36,8 +36,9 @@ def _array(rows: pa.Table, name: str) -> pa.Array:
     return plain_array(rows[name].combine_chunks())
 
 
-def _targets(label: pa.Array, name: str) -> Floats:
+def label_targets(rows: pa.Table, name: str) -> Floats:
     """Return what is to be told apart, centred: a column for each class, or the ranks of numbers."""
+    label = _array(rows, name)
     codes = _codes(label)
     if is_text(label.type) or types.is_boolean(label.type) or len(np.unique(codes)) <= MOST_CLASSES:
         often = np.argsort(-np.bincount(codes), kind="stable")[:MOST_CLASSES]

@@ -15,6 +15,7 @@ TIME_LIMIT, TRIALS, METRIC, MODELS, MEMBERS, FOLDS, REFIT, HALVING, GAP = (
     "train.time_limit", "auto.trials", "auto.metric", "auto.models", "auto.max_members", "auto.folds", "auto.refit",
     "auto.halving", "validation.gap",
 )  # fmt: skip
+LOSSES, NO_LOSS = "auto.losses", "none"
 SEARCH = (
     AttributeRow(
         TRIALS,
@@ -43,6 +44,15 @@ SEARCH = (
         "texts",
         f"Kinds of models to try: {', '.join(KINDS)}. By default all installed ones.",
         choices=KINDS,
+    ),
+    AttributeRow(
+        LOSSES,
+        "texts",
+        "Losses with which trees are tried for a number, beside the squared error: poisson for counts, gamma for "
+        "amounts above 0, tweedie for amounts from 0 on; none tries no other. By default the one that suits a label "
+        "without negative values and with a long tail.",
+        choices=(NO_LOSS, "poisson", "gamma", "tweedie"),
+        aliases=("auto.loss",),
     ),
     AttributeRow(
         FOLDS,
@@ -96,7 +106,7 @@ SHARED = (
 )  # fmt: skip
 _OWN = tuple(row for row in TRAIN if row.name in (TIME_LIMIT, ACTIVATE))
 # of a TRAIN statement with several values
-OF_SPACE = (*_OWN, *(row for row in SEARCH if row.name != MODELS))
+OF_SPACE = (*_OWN, *(row for row in SEARCH if row.name not in (MODELS, LOSSES)))
 ROWS = (*(row for row in TRAIN if row.name in SHARED), *_OWN, *SEARCH)
 _OF_TRAIN = Dictionary(TRAIN)
 _ONE_MODEL = "TRAIN of one model, such as TO TRAIN BoostedTreesClassifier; a search chooses it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -75,8 +76,11 @@ def training(
 
 def _unseen_rate(inputs: ModelInputs, rate: float) -> float | msgspec.UnsetType:
     """Return the rate, unset if no value can be unseen."""
-    categories = (spec.category_of(feature) for features in inputs.values() for feature in features)
-    return rate if any(spec.is_category(one) and one.learns_unseen for one in categories) else msgspec.UNSET
+    for feature in chain.from_iterable(inputs.values()):
+        category = spec.category_of(feature)
+        if spec.is_category(category) and category.learns_unseen:
+            return rate
+    return msgspec.UNSET
 
 
 def _held_out_rows_needed(settings: TrainSettings) -> list[SQLFlowError]:

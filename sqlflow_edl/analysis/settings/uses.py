@@ -50,7 +50,7 @@ PREDICT = (
         "predict.interval",
         "number",
         "Adds the interval of each predicted number, as columns …_low and …_high: this share of "
-        "labels should lie in it, according to the errors of the validation rows.",
+        "labels should lie in it, according to the errors of the validation rows. Wide where errors are large.",
         low=0.01,
         high=0.999,
         aliases=("interval",),

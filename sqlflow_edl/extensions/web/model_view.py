@@ -132,11 +132,17 @@ class ModelView:
         return sorted(all_trials, key=lambda trial: (-trial.weight, trial.number))
 
     @property
-    def margins(self) -> Sequence[tuple[float, float]]:
-        """Coverage and half the width of the intervals of a predicted number."""
+    def widths_differ(self) -> bool:
+        """True if the intervals of predicted numbers have different widths."""
         residuals = self.archive.residuals if self.archive is not None else None
-        pairs = [(share, residuals.margin(share)) for share in COVERAGES] if residuals is not None else []
-        return [(coverage, margin) for coverage, margin in pairs if margin is not None]
+        return residuals is not None and residuals.scaled is not None
+
+    @property
+    def margins(self) -> Sequence[tuple[float, float]]:
+        """Coverage and half the width of the intervals of a predicted number, of the median row if widths differ."""
+        residuals = self.archive.residuals if self.archive is not None else None
+        pairs = [(share, residuals.interval(share)) for share in COVERAGES] if residuals is not None else []
+        return [(coverage, interval[0]) for coverage, interval in pairs if interval is not None]
 
 
 def view(model: ModelDetails) -> ModelView:

@@ -19,6 +19,7 @@ from edl.models import archive as archive_module
 from edl.models.archive import FORMAT, program_files, read_archive
 from edl.spec import Calibration, Residuals, to_json
 from edl.spec.calibration import Threshold
+from edl.spec.residuals import ColumnWidths, ScaledErrors, Widths
 
 Write = Callable[..., Path]
 
@@ -283,7 +284,8 @@ def test_damaged_trials_are_refused(write_model: Write, damaged: bytes) -> None:
 
 
 def test_the_errors_of_validation_rows_come_back(write_model: Write, archive: Path) -> None:
-    residuals = Residuals(2, (0.25, 1.5))
+    widths = Widths((ColumnWidths("x", (0.5, 1.0), 0.0, (1.0, 2.0)),), -0.25, -1.0, 1.0)
+    residuals = Residuals(2, (0.25, 1.5), scaled=ScaledErrors(2, (0.5, 1.25), widths))
     found = read_archive(write_model(uncertainty=residuals))
     assert (found.residuals, found.calibration) == (residuals, None)
     assert "residuals.json" not in members(archive)
@@ -313,6 +315,15 @@ def test_a_damaged_calibration_is_refused(write_model: Write, damaged: bytes) ->
         read_archive(rewritten(written, {"calibration.json": damaged}))
 
 
+def scaled(term: bytes, rows: int = 1) -> bytes:
+    """Errors with a term of the widths of intervals."""
+    widths = b'{"columns": [%s], "base": 0, "least": -1, "most": 1}' % term
+    return b'{"rows": 1, "quantiles": [1], "scaled": {"rows": %d, "quantiles": [1], "widths": %s}}' % (
+        rows,
+        widths,
+    )
+
+
 def test_errors_of_an_earlier_version_are_read(write_model: Write) -> None:
     written = rewritten(
         write_model(uncertainty=Residuals(1, (9.0,))), {"residuals.json": b'{"rows": 2, "quantiles": [1, 2]}'}
@@ -321,7 +332,18 @@ def test_errors_of_an_earlier_version_are_read(write_model: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    "damaged", [b"{", b"[]", b'{"rows": 1, "quantiles": []}', b'{"rows": 1, "quantiles": [1, 2]}']
+    "damaged",
+    [
+        b"{",
+        b"[]",
+        b'{"rows": 1, "quantiles": []}',
+        b'{"rows": 1, "quantiles": [1, 2]}',
+        scaled(b'["x", [0.5, 1.0], 0.0, [2.0, 1.0]]'),
+        scaled(b'["x", [0.5], 0.0, [1.0, 2.0]]'),
+        scaled(b'["x", [0.5, 1.0], 0.0, [], ["a"]]'),
+        scaled(b'["x", []]'),
+        scaled(b'["", [0.5, 1.0], 0.0, [1.0, 2.0]]', rows=0),
+    ],
 )
 def test_damaged_errors_of_validation_rows_are_refused(write_model: Write, damaged: bytes) -> None:
     written = write_model(uncertainty=Residuals(2, (0.25, 1.5)))

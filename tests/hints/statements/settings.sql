@@ -353,6 +353,21 @@ SELECT x, page, id, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost
 -- take: leave it out
 SELECT x, k FROM t TO TRAIN xgboost.gblinear WITH train.num_boost_round = 1«, model.monotone = [+x]» LABEL k INTO m;
 
+-- site: sqlflow_edl.analysis.search.label_losses choose_losses
+-- hint: leave it out
+-- take: leave it out
+SELECT x, k FROM t LABEL k WITH auto.models = lightgbm«, auto.losses = poisson» INTO m;
+
+-- site: sqlflow_edl.analysis.search.label_losses choose_losses
+-- hint: leave {} out
+-- take: leave gamma out
+SELECT x, flag FROM t LABEL flag WITH auto.models = lightgbm, auto.metric = rmse, auto.losses = [poisson«, gamma»] INTO m;
+
+-- site: sqlflow_edl.analysis.forecasts read_forecast
+-- hint: leave {} out, or cast the time in the SELECT
+-- take: leave forecast.holidays out
+SELECT id, y FROM t TO TRAIN Forecast WITH forecast.time = id, forecast.horizon = 3«, forecast.holidays = DE» LABEL y INTO m;
+
 -- site: sqlflow_edl.analysis.settings.optimizer _check_solution
 -- hint: leave {} out
 -- take: leave optimizer out

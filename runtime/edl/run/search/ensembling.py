@@ -82,7 +82,9 @@ class Ensembling:
         part = self.judge.reported_rows
         weighted = [weight * self.judge.scores(number)[part] for number, weight in weights.items()]
         mean = functools.reduce(np.add, weighted)
-        certain = self.judge.uncertainty(mean, part)
+        specs = [self.judge.search.candidates[number].spec for number in weights]
+        columns = list(dict.fromkeys(name for spec in specs for name in spec.columns))
+        certain = self.judge.uncertainty(mean, part, columns)
         outcome = Outcome(
             "train",
             self.program.spec.rows.training,

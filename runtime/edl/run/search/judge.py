@@ -31,6 +31,7 @@ from edl.jobs.trials import RECORD, SCREENING_RECORD, Trial
 from edl.logs import log
 from edl.program import Program
 from edl.run import job_runner
+from edl.run.intervals import measure_widths_of_scores
 from edl.run.search.selection import Measure
 from edl.run.search.trial import SCORES
 from edl.run.search.trial_runner import TrialResult, folder_of, screening_folder_of
@@ -63,7 +64,8 @@ class Judge:
                 hint="compile the program again: sqlflow compile",
             )
         # rows that a model scores without having seen them
-        self._labels, self._weights = _truth(program.spec, self.reader, last - self.rows.scored_rows)
+        self._first = last - self.rows.scored_rows
+        self._labels, self._weights = _truth(program.spec, self.reader, self._first)
 
     @functools.cached_property
     def validation(self) -> slice:
@@ -126,15 +128,17 @@ class Judge:
             by_metric[name] = finite(metric.result(metric.update((), labels, scores, weights)))
         return by_metric
 
-    def uncertainty(self, scores: Array, part: slice) -> Uncertainty | None:
-        """Return how sure scores of some of the rows are."""
+    def uncertainty(self, scores: Array, part: slice, columns: Sequence[str]) -> Uncertainty | None:
+        """Return how sure scores of some of the rows are. columns: those that the models of the scores read."""
         weights = None if self._weights is None else self._weights[part]
         calibration_metrics = calibrating.of_label(self._spec.label, self._spec.training.calibration)
         states = {
             name: metric.update((), self._labels[part], scores, weights)
             for name, metric in calibration_metrics.items()
         }
-        return calibrating.uncertainty(calibration_metrics, states)
+        measured = calibrating.uncertainty(calibration_metrics, states)
+        first, labels = self._first + (part.start or 0), self._labels[part]
+        return measure_widths_of_scores(self.reader, first, columns, scores, labels, weights, measured)
 
     def record(self, turn: int, number: int, result: TrialResult) -> Trial:
         """Measure a trial, and write and return its record. turn: its place among the trials, from 0."""

@@ -71,7 +71,7 @@ def run(
     pinned, reader = job_runner.rows_of(program, job)
     if left_out:
         reader = PartsReader.skip(reader, program.spec.rows.training, left_out)
-    rows, write = job_runner.training(program, job, pinned, reader)
+    rows, write = job_runner.training(program, job, pinned, reader, is_trial=True)
     start = job_runner.starting_weights(program, weights)
     outcome, adapter = train(
         program, reader, rows, weights=start, observer=observer, cancelled=cancelled, export=write

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -48,7 +49,8 @@ def test_a_search_tries_the_portfolio_for_its_kind_of_label(duckdb: Session) -> 
     numbers = compiled(duckdb, "SELECT age, city, income FROM people LABEL income INTO m")
     assert numbers.framework == spec.ENSEMBLE
     assert numbers.search is not None
-    assert len(numbers.search.candidates) == len(portfolio.PORTFOLIO)
+    generating = sum(variant.generates for variant in portfolio.PORTFOLIO)
+    assert len(numbers.search.candidates) == len(portfolio.PORTFOLIO) - generating
     assert {each.spec.model.name for each in numbers.search.candidates} == {
         "BoostedTreesRegressor",
         "DNNRegressor",
@@ -279,7 +281,8 @@ def test_the_short_form_goes_on_around_the_portfolio(
     monkeypatch.setattr(local, "further_candidates", AROUND)
     text = "SELECT age, city, income FROM people LABEL income WITH auto.models = [trees, networks] INTO m"
     found = searched(duckdb, text)
-    first = sum(each.kinds[0] != "linear" for each in portfolio.PORTFOLIO)
+    generated = sum(variant.generates for variant in portfolio.PORTFOLIO)  # of which there is none here
+    first = sum(each.kinds[0] != "linear" for each in portfolio.PORTFOLIO) - generated
     assert found.ordered == first
     assert found.count == len(found.candidates) == first + local.COUNT
     assert len({each.spec.statement for each in found.candidates}) == found.count
@@ -287,3 +290,41 @@ def test_the_short_form_goes_on_around_the_portfolio(
     assert (few.ordered, few.count, len(few.candidates)) == (first, first + 2, first + 8)
     fewer = searched(duckdb, text.replace("networks]", "networks], auto.trials = 3"))
     assert (fewer.ordered, fewer.count, len(fewer.candidates)) == (0, 3, 3)
+
+
+def test_a_pair_of_columns_that_tells_more_than_both_is_in_the_statement_of_a_candidate(
+    duckdb: Session,
+) -> None:
+    duckdb.run(
+        """CREATE OR REPLACE TABLE "two loans" AS SELECT i AS id, (1 + hash(i) % 90)::INT AS "the price",
+        (1 + hash(i + 1000) % 90)::INT AS area, area * ("the price" - 45) AS value FROM range(800) AS t (i)"""
+    )
+    query = 'SELECT * FROM "two loans" LABEL value'
+    [candidate] = [
+        candidate
+        for candidate in searched(duckdb, f"{query} INTO m").candidates
+        if candidate.name.endswith("generated features")
+    ]
+    assert re.search(
+        r'COLUMN (area, "the price"|"the price", area), ("the price"|area) [*/-] ', candidate.spec.statement
+    )
+    [again] = duckdb.compile(candidate.spec.statement)
+    assert again.spec.features == candidate.spec.features
+    named = searched(duckdb, f'{query} COLUMN area, "the price" INTO m').candidates
+    assert not [candidate for candidate in named if candidate.name.endswith("generated features")]
+
+
+def test_a_search_in_folds_trains_on_generated_features(
+    duckdb: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generating = [variant for variant in small() if variant.generates]
+    monkeypatch.setattr(portfolio, "PORTFOLIO", (small()[0], *generating))
+    duckdb.run(
+        """CREATE OR REPLACE TABLE loans AS SELECT 1 + hash(i) % 90 AS price, 1 + hash(i + 1000) % 90 AS area,
+        price / area AS value FROM range(800) AS t (i)"""
+    )
+    [result] = duckdb.run("SELECT * FROM loans LABEL value INTO loan_values")
+    best = max(result.trials, key=lambda trial: trial.weight)
+    assert best.name.endswith("generated features")
+    predicted = duckdb.run("SELECT 30 AS price, 15 AS area TO PREDICT USING loan_values")[-1].to_arrow()
+    assert predicted["value"][0].as_py() == pytest.approx(2, abs=0.5)

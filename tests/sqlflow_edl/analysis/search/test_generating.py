@@ -1,0 +1,88 @@
+"""Generated features: what is found in made tables, and what is left alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sqlflow_edl.analysis.search.generating import CROSS, MOST, GeneratedFeature, generate_features
+
+rng = np.random.default_rng(3)
+COUNT = 2000
+PRICE, AREA, NOISE = (rng.uniform(1, 10, COUNT) for _ in range(3))
+CITY, KIND = rng.choice(list("abcd"), COUNT), rng.choice(list("xyz"), COUNT)
+
+
+def generate(
+    label: object, names: str = "price area noise city kind id", **more: object
+) -> list[GeneratedFeature]:
+    columns = {
+        "price": PRICE,
+        "area": AREA,
+        "noise": NOISE,
+        "city": CITY,
+        "kind": KIND,
+        "id": np.arange(COUNT),
+    }
+    rows = pa.table({**columns, **more, "label": label})
+    return generate_features(rows, "label", names.split())
+
+
+@pytest.mark.parametrize(
+    ("operator", "label"),
+    [
+        ("/", PRICE / AREA),
+        ("-", np.sin(PRICE - AREA)),
+        ("*", np.cos(PRICE * AREA / 10)),
+        ("/", PRICE / AREA > 1.2),
+    ],
+)
+def test_the_operator_behind_a_label_is_found(operator: str, label: np.ndarray) -> None:
+    found = generate(label if label.dtype == bool else label + 0.05 * rng.normal(size=COUNT))
+    assert found[0].operator == operator
+    assert {found[0].first, found[0].second} == {"price", "area"}
+
+
+def test_a_pair_of_categories_is_found_with_room_for_its_values() -> None:
+    same = (CITY == "a") == (KIND == "x")
+    first, *_ = generate(same + 0.3 * rng.normal(size=COUNT))
+    assert (first.operator, {first.first, first.second}) == (CROSS, {"city", "kind"})
+    assert first.buckets == 128  # of 12 pairs
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        rng.normal(size=COUNT),  # of chance
+        PRICE - np.log(AREA) + (CITY == "b") + 2 * rng.normal(size=COUNT),  # of each column alone
+        np.ones(COUNT),
+    ],
+)
+def test_nothing_is_generated_where_pairs_tell_no_more_than_columns(label: np.ndarray) -> None:
+    assert generate(label) == []
+
+
+def test_few_rows_are_left_alone() -> None:
+    rows = pa.table({"price": PRICE, "area": AREA, "label": PRICE / AREA}).slice(0, 400)
+    assert generate_features(rows, "label", ["price", "area"]) == []
+
+
+def test_cells_without_a_number_and_labels_without_a_value_do_no_harm() -> None:
+    gaps = pa.array([None if number % 7 == 0 else value for number, value in enumerate(PRICE)])
+    label = pa.array([None if number % 5 == 0 else value for number, value in enumerate(PRICE / AREA)])
+    assert generate(label, price=gaps)[0].operator == "/"
+
+
+def test_columns_of_many_values_and_ids_are_in_no_pair() -> None:
+    names = [str(number) for number in range(COUNT)]
+    label = np.where(np.arange(COUNT) < 1000, PRICE, -PRICE)
+    assert all("id" not in feature for feature in generate(label, "price id", id=np.arange(COUNT)))
+    assert generate(label, "price name", name=names) == []
+
+
+def test_there_are_at_most_a_few_and_no_column_is_in_many() -> None:
+    label = sum(np.sin(3 * a * b) for a, b in ((PRICE, AREA), (PRICE, NOISE), (AREA, NOISE)))
+    found = generate(label)
+    assert len(found) <= MOST
+    assert len({frozenset((feature.first, feature.second)) for feature in found}) == len(found)
