@@ -137,7 +137,7 @@ class KeptCheckpoints:
 @dataclass(frozen=True, slots=True)
 class KeptCheckpoint:
     """Kept checkpoint of one job, in the data source of this URL. Each call has its own connections. One that `insists`
-    waits for a source that is away as long as for one that stores the result of a job.
+    waits for an absent source, as long as the storage of a result does.
     """
 
     url: str

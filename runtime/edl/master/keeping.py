@@ -1,7 +1,7 @@
 """Keeping of a training's checkpoint where it outlives all pods: in the data source of the job.
 
-Checkpoints of pods are on the disk of their master, on a volume or in an object store. Those of a master end with it,
-so that one is copied before that; of others the state of the job is kept alone, from which it can be resumed.
+Checkpoints of pods are on the disk of their master, on a volume or in an object store. The disk ends with its pod, so
+one checkpoint is copied before; beside a volume or a store, the state of the job is kept alone, to be resumed from.
 """
 
 from __future__ import annotations

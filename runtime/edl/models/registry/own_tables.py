@@ -1,4 +1,4 @@
-"""Tables that this program keeps in a database, beside those of its user, by `Source.execute` and `Source.transaction`.
+"""Tables that this program keeps in a database, beside its user's, by `Source.execute` and `Source.transaction`.
 
 `DIALECTS` holds the differences of databases. A user's table with the same name is never modified. Files are stored in
 chunks, in transactions of bounded size.
