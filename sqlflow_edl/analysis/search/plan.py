@@ -28,7 +28,7 @@ from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.search import space
 from sqlflow_edl.analysis.search.candidates import StatementWriter, add_features, encode_texts
 from sqlflow_edl.analysis.search.drafts import LEAST_TRIALS, TRIALS, drafts_of, value_of
-from sqlflow_edl.analysis.search.generating import ROWS, generate_features
+from sqlflow_edl.analysis.search.generating import ROWS, WIDE, generate_features
 from sqlflow_edl.analysis.search.label_losses import choose_losses, vary_losses
 from sqlflow_edl.analysis.search.limits import (
     FOLDED,
@@ -187,7 +187,7 @@ class SearchPlan(RowPlan):
         if not generating:
             return self
         features, names = [], self._free_columns()
-        if len(names) > 1 and (batches := list(read(ROWS, [*names, self.label]))):
+        if 1 < len(names) <= WIDE and (batches := list(read(ROWS, [*names, self.label]))):
             features = generate_features(pa.Table.from_batches(batches), self.label, names)
         candidates: list[PlannedCandidate] = []
         planner = CandidatePlanner(self.query, self.schema, self.models, self.task)

@@ -10,7 +10,6 @@ import msgspec
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from edl.spec import strategy
-from edl.spec.features import with_tables
 from edl.spec.job import LEAST_SQUARES
 from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.entries import Entry
@@ -142,7 +141,7 @@ def solve_exactly(job: spec.JobSpec, settings: TrainSettings) -> spec.JobSpec:
     takes_steps = ""
     if job.label.labels or _takes_steps(job, settings):
         takes_steps = "least_squares has one label, and trains no further what another training began"
-    elif inputs > MOST_INPUTS or list(with_tables(job.features)):
+    elif inputs > MOST_INPUTS or any(feature.dim or feature.array == "periodic" for feature in job.features):
         takes_steps = f"least_squares has at most {MOST_INPUTS:,} inputs, and the model has"
         takes_steps += f" {inputs:,}" if inputs > MOST_INPUTS else " embeddings"
     if takes_steps:

@@ -155,3 +155,9 @@ def test_many_categories_are_learned_in_steps(session: Session) -> None:
     assert found.spec.optimizer.name == "adam"
     with pytest.raises(SQLFlowError, match="least_squares has at most 1,000 inputs, and the model has 2,00"):
         session.compile(text.format("WITH model.l2 = 1"))
+
+
+@pytest.mark.parametrize("item", ["PERIODIC(age)", "EMBEDDING(HASH(age, 20), 2)"])
+def test_learnt_features_need_steps(session: Session, item: str) -> None:
+    [found] = session.compile(f"{LINEAR} LinearRegressor COLUMN {item} LABEL income INTO m")
+    assert found.spec.optimizer.name == "adam"
