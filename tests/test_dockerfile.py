@@ -29,6 +29,7 @@ NOT_IN_PODS = {
     "connectorx",
     "deltalake",
     "highspy",
+    "holidays",
     "impala",
     "keyring",
     "onnx",

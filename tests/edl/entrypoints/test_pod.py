@@ -46,6 +46,7 @@ def server(job: Path, instance: Instance) -> int:
 @pytest.fixture
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setenv(TESTING, ENTRIES["EDL_TESTING_ENTRIES"])
+    monkeypatch.delenv("SQLFLOW_EDL_SECRETS", raising=False)  # of the databases of other tests
     spec = RunSpec(
         "torch",
         threads=3,
