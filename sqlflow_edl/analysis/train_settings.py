@@ -35,6 +35,7 @@ class TrainSettings:
     resolved: Mapping[str, Resolved]
     functions: tuple[str, ...]  # functions of the contract from the model's module
     dictionary: Dictionary  # of the attributes of the statement
+    is_trees: bool
     workers: int | None = None  # of the session, which override the statement's
     task: str = ""  # of a label of whole numbers, by the metric of a search; empty: the rows decide
 
@@ -42,10 +43,6 @@ class TrainSettings:
     def model(self) -> Model | None:
         """Model, or None if the label chooses it."""
         return self.choice.entry
-
-    @property
-    def is_trees(self) -> bool:
-        return self.framework in spec.TREES
 
     @property
     def only_fits(self) -> bool:
@@ -162,7 +159,10 @@ def _resolve_settings(
     errors += _find_missing(statement)
     named_loss = loss.name if loss else None
     functions = user_model.functions(choice.own, framework, resolved) if choice.own else ()
-    return TrainSettings(choice, framework, optimizer, schedule, named_loss, resolved, functions, dictionary)
+    is_trees = framework in spec.TREES
+    return TrainSettings(
+        choice, framework, optimizer, schedule, named_loss, resolved, functions, dictionary, is_trees
+    )
 
 
 def _find_missing(statement: ast.Statement) -> Iterator[SQLFlowError]:

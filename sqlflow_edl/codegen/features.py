@@ -6,6 +6,7 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 import msgspec
 
@@ -70,8 +71,8 @@ def _parts(column: Feature | Category, name: str, stored: dict[str, bytes]) -> l
     return [Items(tuple(map(line, calls)))] if column.made_of == "columns" else calls
 
 
-def _argument(value: object, name: str, stored: dict[str, bytes]) -> Expression:
-    return _format_list(value, name, stored) if isinstance(value, tuple) else literal(value)
+def _argument(value: Any, name: str, stored: dict[str, bytes]) -> Expression:
+    return _format_list(value, name, stored) if isinstance(value, tuple) else _source(value)
 
 
 def _source(source: Source | float) -> Expression:

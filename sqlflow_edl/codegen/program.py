@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -185,7 +186,7 @@ def _model_values(spec: JobSpec, stored: dict[str, bytes], parts: _SharedParts) 
     }
     definition = _definition(spec).render(values).rstrip()
     losses = [*values["label_losses"], values["loss_body"]]
-    code = "\n".join([definition, *(line for lines in losses for line in lines), values["optimizer"]])
+    code = "\n".join([definition, *chain.from_iterable(losses), values["optimizer"]])
     groups = imports(spec, code, bool(stored))
     return {**values, "definition": definition, "imports": groups, "stored": bool(stored)}
 

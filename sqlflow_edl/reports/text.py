@@ -113,6 +113,11 @@ def _target_mean(column: spec.TargetMean, types: Types) -> str:
     return f"mean label of {feature(column.category, types)}; smoothing {column.smoothing:g}{folds}{several}"
 
 
+def _group_mean(column: spec.GroupMean, types: Types) -> str:
+    what = f"{column.number} less its mean" if column.difference else f"mean of {column.number}"
+    return f"{what} by {feature(column.category, types)}"
+
+
 def _cross(crossed: spec.Cross, types: Types) -> str:
     parts = (part if isinstance(part, str) else feature(part, types) for part in crossed.columns)
     of = "" if all(isinstance(part, str) for part in crossed.columns) else f" of {' and '.join(parts)}"
@@ -130,6 +135,7 @@ DESCRIPTIONS: Mapping[type, Callable[[Any, Types], str]] = {
     spec.Embedding: _embedding,
     spec.TargetMean: _target_mean,
     spec.LogCount: lambda column, types: f"log of the number of rows of {feature(column.category, types)}",
+    spec.GroupMean: _group_mean,
     spec.Codes: lambda column, types: f"codes of {feature(column.category, types)}",
     spec.ListOf: lambda column, types: (
         f"list of {feature(column.category, types)}{', weighted' if column.weights else ''}"

@@ -27,7 +27,7 @@ from edl.features.categories import (
 )
 from edl.features.columns import codes, embedding, one_hot, raw_text, sequence, stored
 from edl.features.computed import computed, function
-from edl.features.encodings import log_count, target_mean
+from edl.features.encodings import group_mean, log_count, target_mean
 from edl.features.labels import (
     ClassTarget,
     ClusterTarget,
@@ -88,6 +88,7 @@ __all__ = [
     "embedding",
     "forecast",
     "function",
+    "group_mean",
     "hash_bucket",
     "hour",
     "is_null",

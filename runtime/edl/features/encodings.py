@@ -1,9 +1,12 @@
-"""Statistics of categories in their place, the mean label or the number of rows: constructors, checks and values."""
+"""Statistics of categories in their place: the mean label, the mean of a number, the number of rows.
+
+Constructors, checks and values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -11,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from edl.errors import SemanticError, SpecError
-from edl.features.arrays import Floats, Ints
+from edl.features.arrays import Floats, Ints, numbers
+from edl.features.computed import column
 from edl.features.folds import FOLD, keep_folds
 from edl.features.kinds import (
     RowsOfBatch,
@@ -22,8 +26,11 @@ from edl.features.kinds import (
     check_finite,
     compute_values,
 )
-from edl.spec import Encoding, LogCount, TargetMean, num_ids
+from edl.spec import Encoding, GroupMean, LogCount, Source, TargetMean, num_ids
 from edl.spec.categories import Plain
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 
 def target_mean(
@@ -62,6 +69,25 @@ def log_count(
     return check(LogCount(category, tuple(counts), scaled, nulls))
 
 
+def group_mean(
+    category: Plain,
+    number: Source,
+    difference: bool = False,
+    counts: Iterable[float] = (),
+    means: Iterable[float] = (),
+    deviation: float = 0.0,
+    scaled: bool = True,
+    nulls: bool | msgspec.UnsetType = msgspec.UNSET,
+) -> GroupMean:
+    """Return the mean of `number` over the training rows with the row's category, or the difference to it.
+
+    `counts` and `means` hold the rows with a number and their mean for each id, `deviation` the one of the values.
+    `nulls`: NULL is a category.
+    """
+    feature = GroupMean(category, number, difference, tuple(counts), tuple(means), deviation, scaled, nulls)
+    return check(feature)
+
+
 @check_fields.register
 def _check_target_mean(column: TargetMean) -> None:
     check_category(column.category, "encoding", "target_mean")
@@ -89,6 +115,17 @@ def _check_log_count(column: LogCount) -> None:
         _check_statistics("counts", column.counts, num_ids(column.category))
 
 
+@check_fields.register
+def _check_group_mean(column: GroupMean) -> None:
+    check_category(column.category, "encoding", "group_mean")
+    check_finite(column.deviation, "deviation of group_mean")
+    if not column.number:
+        raise SemanticError("group_mean needs a column of numbers")
+    if column.counts or column.means:
+        _check_statistics("counts", column.counts, num_ids(column.category))
+        _check_statistics("means", column.means, num_ids(column.category))
+
+
 def _check_statistics(name: str, values: tuple[float, ...], count: int) -> None:
     for value in values:
         check_finite(value, f"a number of {name}")
@@ -108,25 +145,46 @@ class Encoder:
     def values(self, ids: Ints, batch: pa.RecordBatch) -> Floats:
         """Return the values of rows with these ids, (n, width)."""
         feature = self._feature
-        if not feature.counts:
-            raise SpecError(
-                "a feature has no statistics of its category: they come from the rows that a statement pins",
-                hint="run the statement with sqlflow run; a program that is only compiled lacks them",
+        if is_difference(feature):
+            number = numbers(column(batch, feature.number), str(feature.number))[:, None]
+            differences = (np.where(np.isfinite(number), number, np.nan) - self.table()[ids]) * scale_of(
+                feature
             )
+            return np.nan_to_num(differences) if feature.scaled else differences
         if not feature.needs_label or FOLD not in batch.schema.names:
-            return self._table(0)[ids]
+            return self.table()[ids]
         of_rows = np.asarray(batch.column(FOLD))
         values = np.empty((len(ids), feature.width))
         for left_out in np.unique(of_rows).tolist():  # as many as there are folds
             rows = of_rows == left_out
-            values[rows] = self._table(left_out)[ids[rows]]
+            values[rows] = self.table(left_out)[ids[rows]]
         return values
 
-    def _table(self, left_out: int) -> Floats:
-        """Return the values of each id, (ids, width). left_out: the folds without which they are, as bits."""
+    def table(self, left_out: int = 0) -> Floats:
+        """Return the values of each id, (ids, width); of a difference, what is subtracted from the row's number.
+
+        left_out: the folds without which they are, as bits.
+        """
+        if not self._feature.counts:
+            raise SpecError(
+                "a feature has no statistics of its category: they come from the rows that a statement pins",
+                hint="run the statement with sqlflow run; a program that is only compiled lacks them",
+            )
         if left_out not in self._tables:
             self._tables[left_out] = TABLES[type(self._feature)](self._feature, left_out)
         return self._tables[left_out]
+
+
+def is_difference(feature: Encoding) -> TypeIs[GroupMean]:
+    """Return True if the values are the row's number less those of the table, times `scale_of`."""
+    return bool(feature.number) and feature.difference  # type: ignore[union-attr]  # of features with a number
+
+
+def scale_of(feature: GroupMean) -> float:
+    """Return the factor of differences."""
+    if not feature.scaled:
+        return 1.0
+    return 1 / feature.deviation if feature.deviation else 0.0
 
 
 def _means(feature: TargetMean, left_out: int) -> Floats:
@@ -178,10 +236,26 @@ def _scale_values(values: Floats, centre: Any, of_all: Floats, rows: Floats) -> 
     return scaled.T
 
 
+def _group_means(feature: GroupMean, left_out: int) -> Floats:
+    counts, means, size = np.asarray(feature.counts), np.array(feature.means), feature.category.size
+    of_all = float(np.average(means, weights=counts))
+    has_value = counts > 0
+    if not feature.nulls:
+        has_value[size:] = False
+    means = np.where(has_value, means, of_all)
+    if feature.scaled and not feature.difference:
+        means = (means - of_all) / feature.deviation if feature.deviation else np.zeros_like(means)
+    return means[:, None]
+
+
 @compute_values.register
 def _encoding(feature: Encoding, rows: RowsOfBatch) -> Floats:
     values: Floats = rows.statistics[feature].values(rows.ids[feature.category], rows.batch)
     return values
 
 
-TABLES: Mapping[type, Callable[[Any, int], Floats]] = {TargetMean: _means, LogCount: _log_counts}
+TABLES: Mapping[type, Callable[[Any, int], Floats]] = {
+    TargetMean: _means,
+    LogCount: _log_counts,
+    GroupMean: _group_means,
+}

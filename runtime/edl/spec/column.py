@@ -37,6 +37,7 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     needs_label: ClassVar[bool] = False  # it is fitted to labels, or trained on them
     hides_null: ClassVar[bool] = False  # NULL is as the mean
     is_indicator: ClassVar[bool] = False  # of NULL
+    number: ClassVar[Source] = ""  # column of numbers that it reads beside `made_of`
 
     @property
     def width(self) -> int:
@@ -155,6 +156,8 @@ def sources(column: Column) -> Iterator[Source]:
             yield from sources(part)
         else:
             yield part
+    if column.number:
+        yield column.number
 
 
 def source_columns(column: Column) -> Iterator[str]:
@@ -178,4 +181,5 @@ def with_columns(column: AnyColumn, names: Mapping[str, Source]) -> AnyColumn:
     if column.made_of == "columns" and any(isinstance(part, Computed) for part in parts):
         raise TypeError("a cross has a computed column in a category")
     is_tuple = isinstance(getattr(column, column.made_of), tuple)
-    return msgspec.structs.replace(column, **{column.made_of: parts if is_tuple else parts[0]})
+    number = {"number": rename_columns(column.number, names)} if column.number else {}
+    return msgspec.structs.replace(column, **{column.made_of: parts if is_tuple else parts[0]}, **number)

@@ -318,6 +318,31 @@ class LogCount(Column, frozen=True, tag="log_count"):
         return msgspec.structs.replace(self, scaled=False)
 
 
+class GroupMean(Column, frozen=True, tag="group_mean"):
+    """Mean of a number over the training rows with the row's category, or the `difference` of the row's number to it.
+
+    `counts` are the rows with a number of each id, `means` the means of their numbers; both are empty before the rows
+    are known. An id without rows has the mean of all numbers, and so has NULL without `nulls`. A difference is missing
+    where the number is: NaN for trees, 0 for networks. `scaled`: a mean minus the mean of all numbers, both divided by
+    `deviation`, the one of the values over the training rows; 0 without deviation.
+    """
+
+    made_of: ClassVar[str] = "category"
+
+    category: Plain
+    number: Source  # type: ignore[misc]  # of other features empty
+    difference: bool = False
+    counts: tuple[float, ...] = ()
+    means: tuple[float, ...] = ()
+    deviation: float = 0.0
+    scaled: bool = True
+    nulls: bool | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def tree_form(self) -> Self:
+        return msgspec.structs.replace(self, scaled=False)
+
+
 class Codes(Column, frozen=True, tag="codes"):
     """Id of a category as a number, for trees; NaN for NULL."""
 
@@ -360,7 +385,7 @@ class RawText(Column, frozen=True, tag="raw_text"):
 
 
 Dense = Numeric | Standardize | Normalize | Log | Year | IsNull | PiecewiseLinear | Periodic | Vector
-Encoding = TargetMean | LogCount
+Encoding = TargetMean | LogCount | GroupMean
 TreeFeature = Raw | Codes
 Feature = Dense | Encoding | OneHot | Embedding | Sequence | TreeFeature | RawText
 

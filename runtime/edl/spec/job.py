@@ -7,6 +7,7 @@ what will run; it is stored with the model, so PREDICT, EVALUATE and EXPLAIN nev
 from __future__ import annotations
 
 import math
+from itertools import chain
 from typing import Literal
 
 import msgspec
@@ -417,10 +418,8 @@ class JobSpec(Struct, frozen=True):
     @property
     def features(self) -> tuple[Feature, ...]:
         """All features, over all model inputs; of an ensemble or a search, its models' features."""
-        of_inputs = tuple(feature for features in self.inputs.values() for feature in features)
-        return tuple(
-            dict.fromkeys((*of_inputs, *(feature for model in self.models for feature in model.features)))
-        )
+        of_models = [model.features for model in self.models]
+        return tuple(dict.fromkeys(chain.from_iterable((*self.inputs.values(), *of_models))))
 
     @property
     def folds(self) -> int:

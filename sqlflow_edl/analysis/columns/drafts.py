@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -49,12 +49,9 @@ class Draft:
     applies: Callable[[Statistics], bool] = lambda statistics: True
 
     @property
-    def leaves(self) -> Iterator[Draft]:
+    def leaves(self) -> Sequence[Draft]:
         """Drafts without parts that it is made of; itself if it has none."""
-        for part in self.parts:
-            yield from part.leaves
-        if not self.parts:
-            yield self
+        return [leaf for part in self.parts for leaf in part.leaves] if self.parts else (self,)
 
     @property
     def cells(self) -> Cells:

@@ -1,4 +1,4 @@
-"""COLUMN functions that give a statistic of a category: the mean label, or the number of rows."""
+"""COLUMN functions that give a statistic of a category: the mean label, the mean of a number, the number of rows."""
 
 from __future__ import annotations
 
@@ -27,6 +27,21 @@ def target_encode(bound: Bound) -> Draft:
 
 def count_encode(bound: Bound) -> Draft:
     return _draft_encoding(bound, spec.LogCount)
+
+
+def group_mean(bound: Bound) -> Draft:
+    return _draft_group(bound, difference=False)
+
+
+def group_difference(bound: Bound) -> Draft:
+    return _draft_group(bound, difference=True)
+
+
+def _draft_group(bound: Bound, *, difference: bool) -> Draft:
+    number = bound.numeric_column()
+    of_category = _draft_encoding(bound, lambda category: spec.GroupMean(category, number, difference))
+    of_number = replace(of_category, columns=(number,), wants=Want.MOMENTS)
+    return replace(of_category, columns=(*of_category.columns, number), parts=(of_category, of_number))
 
 
 def _draft_encoding(bound: Bound, encode: Callable[[spec.categories.Plain], spec.Encoding]) -> Draft:

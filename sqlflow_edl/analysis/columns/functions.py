@@ -59,6 +59,7 @@ def _indicator(bound: Bound) -> Draft:
 
 _X = FunctionParameter("x", "column", ("column", "col_name"))
 _CATEGORY = FunctionParameter("category", "category", ("x", "column"))
+_GROUP = FunctionParameter("category", "category", ("k", "group", "by"))
 _IDS = FunctionParameter("size", "whole", ("bucket_size", "num_buckets"))
 _SHAPE = FunctionParameter("shape", "shape", required=False)
 _DELIMITER = FunctionParameter("delimiter", "delimiter", required=False)
@@ -217,6 +218,16 @@ FUNCTIONS = (
         (_CATEGORY,),
         encodings.count_encode,
         ("COUNT_ENCODING", "FREQUENCY_ENCODE"),
+    ),
+    ColumnFunction(
+        "GROUP_MEAN", "GROUP_MEAN(x, k)", (_X, _GROUP), encodings.group_mean, ("GROUP_AVG", "GROUP_AVERAGE")
+    ),
+    ColumnFunction(
+        "GROUP_DIFFERENCE",
+        "GROUP_DIFFERENCE(x, k)",
+        (_X, _GROUP),
+        encodings.group_difference,
+        ("GROUP_DIFF",),
     ),
     ColumnFunction(
         "EMBEDDING",

@@ -127,7 +127,7 @@ def _draft(feature: spec.Feature, source: ReusedSource, schema: Schema, reserved
         names[column] = column_here
         _check_kind(feature, column, column_here, source, schema)
     if spec.is_encoding(feature):
-        what = "TARGET_ENCODE" if feature.needs_label else "COUNT_ENCODE"
+        what = "TARGET_ENCODE" if feature.needs_label else "GROUP_MEAN" if feature.number else "COUNT_ENCODE"
         raise SemanticError(
             f"{model.reference} has {what} of {', '.join(names)}, whose statistics are those of its own training rows",
             span=span,

@@ -10,7 +10,7 @@ from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.rows.splits import SPLIT
 from sqlflow_edl.analysis.rows.validation import FRACTION, SELECT, TEST
 from sqlflow_edl.analysis.search import local, portfolio, space, split
-from sqlflow_edl.analysis.search.generating import CROSS, GeneratedFeature
+from sqlflow_edl.analysis.search.generating import CROSS, GROUP_DIFFERENCE, GeneratedFeature
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.syntax import ast
@@ -109,6 +109,10 @@ def add_features(draft: CandidateDraft, features: Sequence[GeneratedFeature], di
             size = ast.Constant(buckets, span)
             items.append(ast.Call(CROSS, (ast.ListValue(pair, span), size), (), span, span))
             texts.append(f"{CROSS}([{quoted[first]}, {quoted[second]}], {buckets})")
+            continue
+        if operator == GROUP_DIFFERENCE:
+            items.append(ast.Call(operator, pair, (), span, span))
+            texts.append(f"{operator}({quoted[first]}, {quoted[second]})")
             continue
         if operator == "-":  # as the parser has it: a sum of the first and the negative of the second
             items.append(ast.Operation("+", (pair[0], ast.Operation("-", pair[1:], span)), span))

@@ -2,14 +2,14 @@
 
 The label less the effects of each column alone, which are found by backfitting, is what only columns together explain
 (Lou et al., 2013, "Accurate intelligible models with pairwise interactions"). Differences, products and ratios of
-numbers, and pairs of categories, are kept if they explain more of that rest than chance would. A tree needs many splits
-for what one of them tells.
+numbers, pairs of categories, and numbers less their mean by category, are kept if they explain more of that rest than
+chance would. A tree needs many splits for what one of them tells.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -31,11 +31,14 @@ ROUNDS, ROUNDS_OF_PAIR = 3, 6  # of backfitting
 PRIOR = 5.0  # rows that draw the mean of a group to 0
 CLASSES = 4  # most frequent ones, which are told apart
 BUCKETS_OF_CELL = 8  # of a cross of categories
-CROSS = "CROSS"
+CROSS, GROUP_DIFFERENCE = "CROSS", "GROUP_DIFFERENCE"
 
 
 class GeneratedFeature(NamedTuple):
-    """Operator `-`, `*` or `/` of two numbers, or CROSS of two categories with its number of buckets."""
+    """Operator `-`, `*` or `/` of two numbers, CROSS of two categories, or GROUP_DIFFERENCE of a number by a category.
+
+    buckets: of a cross.
+    """
 
     operator: str
     first: str
@@ -147,6 +150,14 @@ def _pairs(columns: Collection[_Column], rest: Floats) -> Iterator[tuple[float, 
             if gain := _gain((first, second), *_bin(values), rest):
                 names = (second.name, first.name) if swapped else (first.name, second.name)
                 yield gain, GeneratedFeature(operator, *names)
+    for number, category in product(of_numbers, categories):
+        assert number.values is not None  # noqa: S101 - as above
+        is_number = np.isfinite(number.values)
+        counts = np.bincount(category.codes[is_number], minlength=category.size)
+        sums = np.bincount(category.codes[is_number], number.values[is_number], category.size)
+        differences = number.values - (sums / np.maximum(counts, 1))[category.codes]
+        if gain := _gain((number, category), *_bin(differences), rest):
+            yield gain, GeneratedFeature(GROUP_DIFFERENCE, number.name, category.name)
     for first, second in combinations(categories, 2):
         cells, codes = np.unique(first.codes * second.size + second.codes, return_inverse=True)
         if len(cells) > len(codes) // ROWS_OF_CELL:

@@ -83,7 +83,8 @@ def schedule(
     if entry is None:
         return None
     params = catalog.parameters(entry, resolved)
-    if any(row.name == "schedule.decay_steps" for row in entry.params) and "decay_steps" not in params:
+    names = [row.name for row in entry.params]
+    if "schedule.decay_steps" in names and "decay_steps" not in params:
         warmup = params["warmup_steps"]
         left = max(1, steps(training, rows) - warmup)  # type: ignore[operator]
         params["decay_steps"] = max(1, left // 3) if entry.name == "step" else left

@@ -37,9 +37,12 @@ _ATTRIBUTES = {
 def cluster(settings: TrainSettings, workers: int | None = None) -> spec.Cluster:
     """Return the cluster as it is written. workers: of the session, which overrides the statement's."""
     default = spec.Cluster()
-    written = spec.Cluster(
-        **{field: _get(settings, name, getattr(default, field)) for field, name in _ATTRIBUTES.items()}
-    )
+    resolved = settings.resolved
+    values: dict[str, Any] = {
+        field: resolved[name].value if name in resolved else getattr(default, field)
+        for field, name in _ATTRIBUTES.items()
+    }
+    written = spec.Cluster(**values)
     return written if workers is None else msgspec.structs.replace(written, workers=workers)
 
 

@@ -1,4 +1,4 @@
-"""Statistics of categories for TARGET_ENCODE and COUNT_ENCODE, from a pass of its own over the pinned training rows.
+"""Statistics of categories for TARGET_ENCODE, GROUP_MEAN and COUNT_ENCODE, from a pass over the pinned training rows.
 
 The pass comes last: it needs the categories, which are fitted to the rows, and the label's classes. It collects the
 sums of labels for each fold of the rows, see `edl.features.folds`.
@@ -7,18 +7,23 @@ sums of labels for each fold of the rows, see `edl.features.folds`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
 from edl import spec
-from edl.features.arrays import Floats, Ints
+from edl.errors import SemanticError
+from edl.features.arrays import Floats, Ints, numbers
 from edl.features.categories import encoder
+from edl.features.computed import column
 from edl.features.folds import Folds, count_blocks
 from edl.features.labels import target
 from edl.features.weights import RowWeights
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 FOLDS = 5  # at least; a multiple of the folds of a search
 DIGITS = 9  # of the largest sum: the last ones depend on the batches
@@ -37,7 +42,7 @@ def with_statistics(job: spec.JobSpec, read: Read) -> spec.JobSpec:
     number = count_blocks(blocks)
     has_gaps = blocks is not None and bool(blocks.gaps)
     folds = Folds(number * (-(-FOLDS // number) + has_gaps), size, blocks)
-    passes = [_Pass(encoding, folds) for encoding in encodings]
+    passes = [_GroupPass(one) if is_group(one) else _Pass(one, folds) for one in encodings]
     labels = target(job.label) if any(encoding.needs_label for encoding in encodings) else None
     weights = RowWeights(job.weights) if job.weights else None
     columns = [*job.columns, *spec.label_columns(job.label), *([job.weights.column] if job.weights else [])]
@@ -51,6 +56,10 @@ def with_statistics(job: spec.JobSpec, read: Read) -> spec.JobSpec:
             one_pass.add(batch, of_rows, truth, None if weight is None else weight.astype(np.float64))
     filled: Filled = {one_pass.feature: one_pass.ends() for one_pass in passes}
     return _replace_features(job, filled)
+
+
+def is_group(feature: spec.Encoding) -> TypeIs[spec.GroupMean]:
+    return bool(feature.number)
 
 
 class _Pass:
@@ -85,6 +94,45 @@ class _Pass:
             folds=folds.number,
             rows=folds.rows,
             blocks=count_blocks(folds.blocks),
+        )
+
+
+class _GroupPass:
+    """Collector of the means of a number by category, and of the squares about them (Chan et al., 1979)."""
+
+    def __init__(self, feature: spec.GroupMean) -> None:
+        self.feature = feature
+        self._encode = encoder(feature.category)
+        ids = spec.num_ids(feature.category)
+        self._counts, self._means, self._squares = np.zeros(ids), np.zeros(ids), np.zeros(ids)
+
+    def add(self, batch: pa.RecordBatch, folds: Ints, labels: Any, weights: Floats | None) -> None:
+        number = numbers(column(batch, self.feature.number), str(self.feature.number))
+        is_number = np.isfinite(number)
+        ids, number = cast(Ints, self._encode(batch))[is_number], number[is_number]
+        counts = np.bincount(ids, minlength=len(self._counts))
+        means = np.bincount(ids, number, len(counts)) / np.maximum(counts, 1)
+        squares = np.bincount(ids, np.square(number - means[ids]), len(counts))
+        total, step = self._counts + counts, means - self._means
+        share = counts / np.maximum(total, 1)
+        self._squares += squares + np.square(step) * self._counts * share
+        self._means += step * share
+        self._counts = total
+
+    def ends(self) -> spec.GroupMean:
+        rows = self._counts.sum()
+        if not rows:
+            raise SemanticError(
+                f"{self.feature.number} has no number in the training rows, of which groups have means",
+                hint="name another column, which has numbers",
+            )
+        between = self._counts @ np.square(self._means - np.average(self._means, weights=self._counts))
+        square = self._squares.sum() if self.feature.difference else between
+        return msgspec.structs.replace(
+            self.feature,
+            counts=tuple(self._counts.tolist()),
+            means=_round_values(self._means),
+            deviation=float(f"{np.sqrt(square / rows):.{DIGITS}g}"),
         )
 
 

@@ -9,11 +9,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from sqlglot import exp
 
 from edl.features import Entry
-from edl.features.encodings import Encoder
+from edl.features.encodings import Encoder, is_difference
 from edl.frameworks.networks.network import FeatureBlock, Floats
 from edl.spec import (
     Category,
@@ -28,7 +27,6 @@ from edl.spec import (
     Year,
     category_of,
     is_encoding,
-    num_ids,
     source_columns,
 )
 from sqlflow_edl.extensions.model_sql.columns import Columns, unsupported_column_error
@@ -122,8 +120,9 @@ class FeatureColumns:
 
     def _values(self, feature: Feature) -> Iterator[Expression]:
         if is_encoding(feature):
-            encoder = Encoder(feature)
-            table = encoder.values(np.arange(num_ids(feature.category)), pa.record_batch({}))
+            if is_difference(feature):
+                raise unsupported_column_error(feature, tuple(source_columns(feature)))
+            table = Encoder(feature).table()
             yield from self._looked_up(feature.category, table.astype(np.float32).astype(np.float64))
         elif type(feature) in VALUES:
             yield from VALUES[type(feature)](self, feature)

@@ -157,3 +157,40 @@ def test_rows_that_a_refit_trains_on_in_addition_have_the_statistics_of_all_fold
         used = keep_folds(6, bits)[of_rows]
         assert not row < 10 or not used[row]
         assert used.sum() == (10 - (of_rows == of_rows[row]).sum() if row < 10 else 10)
+
+
+GROUPS = {"counts": [4.0, 2.0, 2.0], "means": [10.0, 20.0, 30.0]}  # oslo, rome, NULL; the mean of all is 17.5
+CITIES = ["oslo", "rome", None, "lima"]
+AMOUNTS = pa.array([12.0, None, 25.0, 7.5])
+
+
+@pytest.mark.parametrize(("nulls", "of_null"), [(True, 30.0), (UNSET, 17.5)])
+def test_a_category_becomes_the_mean_of_a_number_in_its_group(nulls: Any, of_null: float) -> None:
+    found = fc.group_mean(CITY, "amount", **GROUPS, scaled=False, nulls=nulls)
+    unseen = of_null if nulls is True else 17.5  # without an id of its own it is as NULL
+    assert values(found, CITIES, amount=AMOUNTS)[:, 0].tolist() == [10.0, 20.0, of_null, unseen]
+    of_cities = fc.group_mean(
+        fc.vocabulary("city", ["oslo", "rome"], "other"),
+        "amount",
+        counts=[4, 2, 2, 0],
+        means=[10, 20, 30, 0],
+        scaled=False,
+        nulls=nulls,
+    )
+    assert values(of_cities, CITIES, amount=AMOUNTS)[3, 0] == 17.5
+
+
+def test_a_difference_to_the_mean_of_a_group_is_missing_where_the_number_is() -> None:
+    found = fc.group_mean(CITY, "amount", difference=True, **GROUPS, scaled=False, nulls=True)
+    oslo, rome, null, lima = values(found, CITIES, amount=AMOUNTS)[:, 0].tolist()
+    assert (oslo, null, lima) == (2.0, -5.0, 7.5 - 30.0)
+    assert math.isnan(rome)
+
+
+def test_means_of_groups_and_differences_for_networks_are_scaled() -> None:
+    means = values(fc.group_mean(CITY, "amount", **GROUPS, deviation=5.0, nulls=True), CITIES, amount=AMOUNTS)
+    assert means[:, 0].tolist() == [-1.5, 0.5, 2.5, 2.5]
+    found = fc.group_mean(CITY, "amount", difference=True, **GROUPS, deviation=5.0, nulls=True)
+    np.testing.assert_allclose(values(found, CITIES, amount=AMOUNTS)[:, 0], [0.4, 0.0, -1.0, -4.5], rtol=1e-6)
+    equal = fc.group_mean(CITY, "amount", difference=True, **GROUPS)
+    assert not values(equal, CITIES, amount=AMOUNTS).any(), "without deviation"

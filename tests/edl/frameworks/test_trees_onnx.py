@@ -26,6 +26,7 @@ from edl.spec import (
     Codes,
     DatePart,
     Feature,
+    GroupMean,
     HashBucket,
     Label,
     LogCount,
@@ -54,6 +55,17 @@ RICH: tuple[Feature, ...] = (
     *(Raw("born", part) for part in PARTS[:4]),
     Raw("woke", "hour"),
     LogCount(Vocabulary("city", CITIES), tuple(map(float, range(1, 42)))),
+    *(
+        GroupMean(
+            Vocabulary("city", CITIES),
+            "b",
+            difference,
+            (1.0,) * 41,
+            tuple(map(float, range(41))),
+            scaled=False,
+        )
+        for difference in (False, True)
+    ),
 )
 
 
@@ -149,7 +161,7 @@ def grown(
     )
     imports = (
         "from msgspec import UNSET\n"
-        "from edl.spec import Bucket, CategoryId, Codes, DatePart, HashBucket, LogCount, Raw, Vocabulary\n"
+        "from edl.spec import Bucket, CategoryId, Codes, DatePart, GroupMean, HashBucket, LogCount, Raw, Vocabulary\n"
     )
     text = imports + text.replace("seed=0)", f"seed=0{more})")
     spec = job_spec(library, features, label, Rows(False, 9, 9), batch_size=ALL_ROWS, shuffle=False)

@@ -34,6 +34,14 @@ FEATURES = fc.Features(
         scaled=False,
     ),
     fc.log_count(fc.vocabulary("city", ["oslo", "rome"]), counts=[7.0, 3.0, 1.0]),
+    fc.group_mean(
+        fc.vocabulary("city", ["oslo", "rome"]),
+        number="age",
+        difference=True,
+        counts=[7.0, 3.0, 1.0],
+        means=[38.0, 40.5, 20.0],
+        deviation=5.25,
+    ),
     fc.periodic("age", mean=38.58, std=13.64, frequencies=16),
     fc.embedding(fc.ngrams("street", 3, 4096), dim=32, combiner="mean"),
 )

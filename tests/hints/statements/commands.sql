@@ -674,7 +674,7 @@ $ sqlflow run --source {URL} -e "SELECT x FROM t TO PREDICT results_odd«» USIN
 $ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)" -e "SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.epochs = 1, model.members = 1, model.hidden_units = [4], «model.activation = gelu» LABEL y INTO m"
 $ sqlflow export m --source duckdb:///d.duckdb --sql --from t -o m.sql
 
--- site: edl.features.encodings Encoder.values
+-- site: edl.features.encodings Encoder.table
 -- hint: run the statement with sqlflow run; a program that is only compiled lacks them
 -- take: run the statement with (sqlflow run)
 -- as: \1 p.sql --source duckdb:///d.duckdb

@@ -219,6 +219,14 @@ JOBS = {
                     spec.HashBucket("street", 20), 10.0, 1, (1.0,) * 105, (0.5,) * 105, 5, 105, scaled=False
                 ),
                 spec.LogCount(spec.Vocabulary("city", ("oslo", "rome")), (7.0, 3.0, 1.0)),
+                spec.GroupMean(
+                    spec.Vocabulary("city", ("oslo", "rome")),
+                    "age",
+                    True,
+                    (7.0, 3.0, 1.0),
+                    (38.0, 40.5, 20.0),
+                    5.25,
+                ),
                 spec.Periodic("age", 38.58, 13.64, 16),
                 spec.Embedding(spec.NGrams("street", 3, 4096), 32, "mean"),
             )

@@ -27,6 +27,8 @@ from sqlflow_edl.reports import text
         (spec.TargetMean(spec.HashBucket("a", 2), 10.0, 2, (1.0,) * 6, (0.5,) * 12, 2),
          "mean label of hash bucket, buckets 2; smoothing 10, out of 2 folds; 2 wide"),
         (spec.LogCount(spec.HashBucket("a", 2)), "log of the number of rows of hash bucket, buckets 2"),
+        (spec.GroupMean(spec.HashBucket("a", 2), "b"), "mean of b by hash bucket, buckets 2"),
+        (spec.GroupMean(spec.HashBucket("a", 2), "b", True), "b less its mean by hash bucket, buckets 2"),
         (spec.Vocabulary("a", tuple(range(20))), "vocabulary, 20 values: 0, 1, 2, 3, 4, 5, 6, 7, …"),
         (spec.Vocabulary("a", ("x\ny", "z" * 99)), f"vocabulary, 2 values: x y, {'z' * 39}…"),
     ],

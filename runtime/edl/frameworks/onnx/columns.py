@@ -14,9 +14,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
-from edl.features.encodings import Encoder
+from edl.features.encodings import Encoder, is_difference, scale_of
 from edl.frameworks.onnx.graph import Graph, GraphValue
 from edl.spec import (
     Bucket,
@@ -31,12 +30,11 @@ from edl.spec import (
     Vocabulary,
     is_category,
     is_encoding,
-    num_ids,
     source_columns,
     sources,
 )
 from edl.spec.categories import Category
-from edl.spec.computed import is_portable
+from edl.spec.computed import is_portable, table_columns
 from edl.spec.features import category_of
 
 TREE_NUMBERS = frozenset({Raw})  # features of trees that are made of a number
@@ -52,7 +50,7 @@ def find_unsupported_column(features: Sequence[Feature], numbers: Collection[typ
 
     `numbers` are kinds of features that are made of a number.
     """
-    text = {name for member in features if is_text(member) for name in source_columns(member)}
+    text = {name for member in features if is_text(member) for name in source_columns(category_of(member))}
     for feature in features:
         names = tuple(source_columns(feature))
         if type(feature) not in numbers and type(category_of(feature)) not in CODES:
@@ -60,6 +58,8 @@ def find_unsupported_column(features: Sequence[Feature], numbers: Collection[typ
         if not all(map(is_portable, sources(feature))):
             return " and ".join(names)
         if not is_text(feature) and (also := [name for name in names if name in text]):
+            return also[0]
+        if also := [name for name in table_columns(feature.number) if name in text]:
             return also[0]
     return ""
 
@@ -113,9 +113,15 @@ def ids(graph: Graph, category: Category) -> GraphValue:
 
 def statistics(graph: Graph, feature: Encoding) -> GraphValue:
     """Return the statistics of the rows' categories, float64 (rows, width)."""
-    every = np.arange(num_ids(feature.category))
-    table = Encoder(feature).values(every, pa.record_batch({}))
-    return graph.add("Gather", graph.constant(table.astype(np.float64)), ids(graph, feature.category), axis=0)
+    table = Encoder(feature).table().astype(np.float64)
+    values = graph.add("Gather", graph.constant(table), ids(graph, feature.category), axis=0)
+    if not is_difference(feature):
+        return values
+    number = graph.add("Unsqueeze", finite_number(graph, feature.number), graph.constant(np.array([1])))
+    difference = graph.add("Sub", number, values) * scale_of(feature)
+    if not feature.scaled:
+        return difference
+    return graph.add("Where", graph.add("IsNaN", difference), graph.constant(np.array(0.0)), difference)
 
 
 def code(graph: Graph, category: Category) -> GraphValue:
@@ -154,7 +160,7 @@ def own_metadata(spec: JobSpec) -> dict[str, str]:
     """Return what a file says of its model for an import: label, threshold, and the text for NULL by column."""
     nulls: dict[str, str] = {}
     for feature in filter(is_text, spec.features):
-        for column in source_columns(feature):
+        for column in source_columns(category_of(feature)):
             nulls[column] = max(nulls.get(column, ""), null_text(category_of(feature)), key=len)
     described: dict[str, object] = {"label": spec.label, "nulls": nulls}
     if spec.threshold is not None:

@@ -6,7 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sqlflow_edl.analysis.search.generating import CROSS, MOST, GeneratedFeature, generate_features
+from sqlflow_edl.analysis.search.generating import (
+    CROSS,
+    GROUP_DIFFERENCE,
+    MOST,
+    GeneratedFeature,
+    generate_features,
+)
 
 rng = np.random.default_rng(3)
 COUNT = 2000
@@ -86,3 +92,10 @@ def test_there_are_at_most_a_few_and_no_column_is_in_many() -> None:
     found = generate(label)
     assert len(found) <= MOST
     assert len({frozenset((feature.first, feature.second)) for feature in found}) == len(found)
+
+
+def test_a_number_that_is_large_for_its_category_is_found() -> None:
+    usual = np.select([CITY == "a", CITY == "b", CITY == "c"], [0.0, 40.0, 80.0], 120.0)
+    price = usual + PRICE
+    found = generate(np.sin(PRICE) + 0.1 * NOISE, price=price)
+    assert found[0] == GeneratedFeature(GROUP_DIFFERENCE, "price", "city")

@@ -48,7 +48,7 @@ def fixed(session: Session, text: str) -> tuple[spec.JobSpec, list[dict[str, Any
 
 def encoded(job: spec.JobSpec, reader: Any) -> Any:
     """The features of all rows, as the training of the job sees them."""
-    folds = folds_of(job.features)
+    folds = folds_of(job.features, job.rows)
     given = FoldReader(reader, folds, job.rows) if folds else reader
     batch = pa.Table.from_batches(given.read(0, reader.rows)).combine_chunks().to_batches()[0]
     return Features(*job.features).transform(batch)["dense"]
@@ -98,7 +98,7 @@ def _smoothed(
 
     prior = mean(used, 0.0, 0.0)
     same = [other for other in used if other["shop"] == row["shop"]]
-    return mean(same, prior, 3.0) if row["shop"] and same else prior
+    return mean(same, prior, 3.0) if same else prior
 
 
 @pytest.mark.soak
@@ -108,8 +108,30 @@ def test_a_count_is_the_logarithm_of_the_training_rows_of_the_category(session: 
         "SELECT shop, sold FROM sales TO TRAIN BoostedTrees COLUMN COUNT_ENCODE(shop) LABEL sold INTO m",
     )
     counts = Counter(row["shop"] for row in rows[: job.rows.training])
-    wanted = [math.log1p(counts[row["shop"]]) if row["shop"] else 0.0 for row in rows]
+    wanted = [math.log1p(counts[row["shop"]]) for row in rows]
     np.testing.assert_allclose(encoded(job, reader)[:, 0], wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("model", ["BoostedTrees", "DNN"])
+def test_means_of_groups_are_those_of_the_training_rows(session: Session, model: str) -> None:
+    job, rows, reader = fixed(
+        session,
+        f"SELECT shop, x, amount FROM sales TO TRAIN {model} COLUMN GROUP_MEAN(x, shop), GROUP_DIFFERENCE(x, shop) "
+        "LABEL amount INTO m",
+    )
+    known = [row for row in rows[: job.rows.training] if row["x"] is not None]
+    groups: dict[object, list[float]] = {}
+    for row in known:
+        groups.setdefault(row["shop"], []).append(float(row["x"]))
+    of_all = float(np.mean([float(row["x"]) for row in known]))
+    means = np.array([np.mean(groups.get(row["shop"], [of_all])) for row in rows])
+    numbers = np.array([np.nan if row["x"] is None else float(row["x"]) for row in rows])
+    wanted = np.column_stack([means, numbers - means])
+    if model == "DNN":
+        training = [place for place, row in enumerate(rows[: job.rows.training]) if row["x"] is not None]
+        centred = np.column_stack([means - of_all, numbers - means])
+        wanted = np.nan_to_num(centred / np.sqrt(np.mean(np.square(centred[training]), axis=0)))
+    np.testing.assert_allclose(encoded(job, reader)[:, :2], wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_the_candidates_of_a_search_have_folds_within_each_block_that_validates(session: Session) -> None:
