@@ -46,7 +46,7 @@ DIGITS = [spec.ListOf(spec.Vocabulary(name, ("1", "2", "3", "two"))) for name in
         ),
         (
             "EMBEDDING([CATEGORY_ID(age, 99), CATEGORY_ID(age + 20, 99)], 2)",
-            of(spec.CategoryId("age", 99), spec.CategoryId(spec.Computed("+", ("age", 20.0)), 99)),
+            of(*(spec.CategoryId(age, 99, "other") for age in ("age", spec.Computed("+", ("age", 20.0))))),
         ),
         (
             "EMBEDDING([BUCKET(age, [30, 40]), BUCKET(height, [30, 40])], 2)",
