@@ -254,7 +254,7 @@ class SearchPlan(RowPlan):
         if losses.why:
             self.notes.append(losses.note())
         planner = CandidatePlanner(self.query, self.schema, self.models, self.task)
-        return list(vary_losses(candidates, losses.names, planner))
+        return list(vary_losses(candidates, losses, planner, self.ordered or len(candidates)))
 
     def _encode_texts(self, statistics: Statistics) -> Iterable[PlannedCandidate]:
         """Return the candidates; those that encode texts leave out the columns of texts that others leave out."""
