@@ -2,7 +2,7 @@
 
 Half of the tables are public (`benchmarks.quality_tables`), with the held-out rows at random; the others are drawn,
 most of them with errors whose size depends on the row. Two thirds of the rows of a drawn table are held out. The
-intervals of 90 % are compared with those of one width, from the same validation rows.
+intervals of 90 % are compared with intervals of one width, from the same validation rows.
 `python -m benchmarks.intervals [TABLE …]` prints the figures alone.
 """
 
@@ -40,7 +40,7 @@ class Measured(NamedTuple):
     """Figures of the intervals of a model on the held-out rows of a table.
 
     coverage: share of the labels inside. width: mean width, relative to intervals of one width. least, least_of_one:
-    the lowest coverage of a fifth of the rows by the width of their intervals, and that of intervals of one width.
+    the lowest coverage of a fifth of the rows by the width of their intervals, and the same for intervals of one width.
     """
 
     coverage: float
@@ -160,7 +160,7 @@ def _draw_friedman(draw: Random, rows: int) -> Drawn:
 
 
 def _draw_fan(draw: Random, rows: int) -> Drawn:
-    """Draw errors that grow with a column beside that of the mean."""
+    """Draw errors that grow with another column than the mean does."""
     x = draw.random((5, rows))
     return list(x), 10 * x[0] + np.exp(2 * x[1]) * draw.normal(size=rows)
 

@@ -16,6 +16,7 @@ from edl.checkpoints.kept import KeptCheckpoint, keeps_checkpoints
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment, write_deployment
 from edl.data.pinned import read_pinned
 from edl.errors import ClusterError, SemanticError, SpecError, SQLFlowError
+from edl.files import replace_file
 from edl.jobs.cluster_folder import ClusterFolder, with_surroundings
 from edl.jobs.job_folder import JobFolder
 from edl.master import resume as resumption
@@ -136,6 +137,8 @@ def _pause(job: JobHandle) -> str:
 def _start_in_pods(folder: JobFolder, spec: JobSpec, intent: Intent, settings: KubernetesSettings) -> str:
     """Start a training of this machine in pods."""
     position = resumption.prepare(folder)  # checks rows and checkpoint; the job counts as running
+    file = folder.program / "job.json"
+    before = file.read_bytes()
     try:
         state = b""
         if position.checkpoint:
@@ -147,9 +150,10 @@ def _start_in_pods(folder: JobFolder, spec: JobSpec, intent: Intent, settings: K
         if not spec.cluster.workers:  # it ran in one process
             cluster = msgspec.structs.replace(spec.cluster, workers=1)
             spec = msgspec.structs.replace(spec, cluster=cluster)
-            (folder.program / "job.json").write_bytes(to_json(spec))
+            replace_file(file, to_json(spec))
         deploy(folder, spec, settings, state)
     except BaseException:
+        replace_file(file, before)
         folder.update(state="paused", place="")
         raise
     resumption.remove_checkpoints(folder)
@@ -162,7 +166,7 @@ def _start_in_other_pods(
 ) -> str:
     """Start a training in pods of another namespace or cluster, and remove the Job that it had."""
     state = continuing.read_state(folder)
-    resumption.reopen(state, spec)
+    resumption.reopen_job(state, spec)
     with continuing.open_again(folder):
         try:
             deploy(folder, spec, settings, encoding.encode(state))

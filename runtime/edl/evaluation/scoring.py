@@ -60,7 +60,7 @@ class Scorer:
         return self._bound(self._scores([self.adapter.predict(part.features) for part in parts]), block)
 
     def _bound(self, scores: Array, block: Block) -> Array:
-        """Return the scores; those of a forecast within their bounds."""
+        """Return the scores; the scores of a forecast are within its bounds."""
         spec = self.program.spec
         if spec.forecast is None:
             return scores

@@ -31,6 +31,8 @@ FEW_INPUTS, MANY_ROWS = 20, 10
 # Share of a column that the columns before it do not explain, below which it counts as dependent on them: a feature
 # is rounded to float32, with errors of 6e-8.
 _DEPENDENT = 1e-6
+# Share of all rows of a category above which an id has rows: its count is a sum with rounding errors.
+_LEAST_SHARE = 1e-10
 _PENALTIES = 10.0 ** np.arange(-8, 2.01, 0.25)  # mean squares of a standardised input are 1
 
 
@@ -171,11 +173,10 @@ def fill_unseen(solution: LinearSolution, counts: Doubles, features: FeatureColu
     weights, bias = solution.weights.copy(), solution.bias
     for ids in _list_ids(features):
         known, every = slice(ids.first, ids.first + ids.size), slice(ids.first, ids.first + ids.every)
-        total = counts[known].sum()
-        mean = float(counts[known] @ weights[known] / total) if total > 0 else 0.0
-        weights[every] = np.where(
-            counts[every] > 0.5 * np.finfo(np.float32).eps * max(total, 1.0), weights[every], mean
-        )
+        has_rows = counts > _LEAST_SHARE * counts[every].sum()
+        of_known = np.where(has_rows[known], counts[known], 0.0)
+        mean = float(of_known @ weights[known] / of_known.sum()) if of_known.any() else 0.0
+        weights[every] = np.where(has_rows[every], weights[every], mean)
         if ids.one:
             weights[every] -= mean
             bias += mean
@@ -192,7 +193,7 @@ class LeastSquaresAdapter:
         self._names = _find_weights(adapter.get_weights())
         self._rows = RowFactor(adapter.get_weights()[self._names[0]].size, l2)
         self._residual = 0.0
-        self._is_solved = True
+        self._solution: LinearSolution | None = None  # which the model has not got yet
 
     def train(self, rows: Minibatches) -> Floats:
         """Add the rows; return the growth of the squared residuals for each of them, whose mean is the final loss."""
@@ -200,14 +201,14 @@ class LeastSquaresAdapter:
         mean, deviation = self._label.mean, self._label.std or 1.0
         labels = (rows.labels[:, 0].astype(np.float64) - mean) / deviation
         self._rows.add(extra[EMBEDDING], labels, rows.weights)
-        self._is_solved = False
-        before, self._residual = self._residual, self._rows.solve().residual
+        self._solution = self._rows.solve()
+        before, self._residual = self._residual, self._solution.residual
         return np.full(rows.steps, (self._residual - before) / len(labels), np.float32)
 
     def _solve(self) -> Adapter:
         """Give the model the weights of the rows so far; return its adapter."""
-        if not self._is_solved:
-            solution = self._rows.solve()
+        if self._solution is not None:
+            solution, self._solution = self._solution, None
             if isinstance(self._features, FeatureColumns):
                 solution = fill_unseen(solution, self._rows.counts(), self._features)
             weights = self._adapter.get_weights()
@@ -219,7 +220,6 @@ class LeastSquaresAdapter:
                     for name, old in weights.items()
                 }
             )
-            self._is_solved = True
         return self._adapter
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
@@ -236,7 +236,7 @@ class LeastSquaresAdapter:
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
         self._adapter.set_weights(weights)
-        self._is_solved = True
+        self._solution = None
 
     def keep(self) -> Mapping[str, Array]:
         return self._solve().keep()
@@ -245,7 +245,6 @@ class LeastSquaresAdapter:
         return {
             "least_squares.factor": self._rows.factor.copy(),
             "least_squares.rows": np.array(self._rows.rows),
-            "least_squares.residual": np.array(self._residual),
         }
 
     def cut(self) -> Cut:
@@ -254,15 +253,14 @@ class LeastSquaresAdapter:
 
     def set_state(self, state: Mapping[str, Array]) -> None:
         try:
-            factor, rows, residual = (
-                state[f"least_squares.{name}"] for name in ("factor", "rows", "residual")
-            )
+            factor, rows = state["least_squares.factor"], state["least_squares.rows"]
         except KeyError as error:
             raise JobError(f"the optimizer's state does not fit: it lacks {error.args[0]}") from None
         if factor.shape != self._rows.factor.shape:
             raise JobError(f"the optimizer's state does not fit: it is of {len(factor) - 2} inputs")
-        self._rows.factor, self._rows.rows, self._residual = np.array(factor), int(rows), float(residual)
-        self._is_solved = False
+        self._rows.factor, self._rows.rows = np.array(factor), int(rows)
+        self._solution = self._rows.solve() if self._rows.rows else None
+        self._residual = self._solution.residual if self._solution is not None else 0.0
 
     def learning_rate(self, step: int) -> float:
         return 0.0

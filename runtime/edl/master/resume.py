@@ -208,7 +208,7 @@ def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
         warnings = (*wrong,)
         if recorded is not None:
             state.checkpoint = sound
-    reopen(state, spec)
+    reopen_job(state, spec)
     store.write(encoding.encode(state))
     resumption = _point(state, sound)
     if spec.search is not None:
@@ -216,7 +216,7 @@ def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
     return msgspec.structs.replace(resumption, last=last if warnings else 0, warnings=warnings)
 
 
-def reopen(state: MasterState, spec: JobSpec) -> None:
+def reopen_job(state: MasterState, spec: JobSpec) -> None:
     """Remove the end of the job from its state, or what keeps it paused; the time until now does not count."""
     state.failed, state.cancelled, state.failures = None, "", {}
     state.rendezvous.vain = 0

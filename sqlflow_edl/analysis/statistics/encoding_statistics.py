@@ -42,7 +42,7 @@ def with_statistics(job: spec.JobSpec, read: Read) -> spec.JobSpec:
     number = count_blocks(blocks)
     has_gaps = blocks is not None and bool(blocks.gaps)
     folds = Folds(number * (-(-FOLDS // number) + has_gaps), size, blocks)
-    passes = [_GroupPass(one) if is_group(one) else _Pass(one, folds) for one in encodings]
+    passes = [_GroupPass(one) if _is_group(one) else _Pass(one, folds) for one in encodings]
     labels = target(job.label) if any(encoding.needs_label for encoding in encodings) else None
     weights = RowWeights(job.weights) if job.weights else None
     columns = [*job.columns, *spec.label_columns(job.label), *([job.weights.column] if job.weights else [])]
@@ -58,7 +58,7 @@ def with_statistics(job: spec.JobSpec, read: Read) -> spec.JobSpec:
     return _replace_features(job, filled)
 
 
-def is_group(feature: spec.Encoding) -> TypeIs[spec.GroupMean]:
+def _is_group(feature: spec.Encoding) -> TypeIs[spec.GroupMean]:
     return bool(feature.number)
 
 

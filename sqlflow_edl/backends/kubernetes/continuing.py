@@ -18,7 +18,7 @@ from edl.cluster.kubernetes.deployment import Deployment, read_deployment
 from edl.errors import ClusterError, SourceError
 from edl.jobs.cluster_folder import ClusterFolder, Process
 from edl.jobs.job_folder import JobFolder
-from edl.master.resume import check, point_of, reopen
+from edl.master.resume import check, point_of, reopen_job
 from edl.master.state import MasterState
 from edl.master.state_store import unpack
 from edl.models.pending import Intent, destination, unmark_handled
@@ -39,7 +39,7 @@ def resume_failed(job: JobFolder) -> str:
     """
     check(job)
     spec, state = read_spec(job), read_state(job)
-    reopen(state, spec)
+    reopen_job(state, spec)
     with open_again(job):
         if (before := read_deployment(job.path)) is not None:
             remove_objects(before)

@@ -30,7 +30,7 @@ def source(url: str) -> Iterator[Source]:
 
 
 @pytest.fixture
-def kept(source: Source) -> KeptCheckpoints:
+def checkpoints(source: Source) -> KeptCheckpoints:
     return KeptCheckpoints(source)
 
 
@@ -49,34 +49,34 @@ def count(source: Source) -> int:
 
 
 def test_a_checkpoint_comes_back_with_the_state_that_it_was_kept_with(
-    kept: KeptCheckpoints, tmp_path: Path
+    checkpoints: KeptCheckpoints, tmp_path: Path
 ) -> None:
-    kept.put(JOB, checkpoint(tmp_path, "7-worker-0-0"), b"the state")
-    kept.fetch(JOB, "7-worker-0-0", tmp_path / "again")
+    checkpoints.put(JOB, checkpoint(tmp_path, "7-worker-0-0"), b"the state")
+    checkpoints.fetch(JOB, "7-worker-0-0", tmp_path / "again")
     found = {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()}
     assert found == {**FILES, STATE: b"the state"}
-    assert (kept.state(JOB), kept.names(JOB)) == (b"the state", ["7-worker-0-0"])
+    assert (checkpoints.state(JOB), checkpoints.names(JOB)) == (b"the state", ["7-worker-0-0"])
 
 
 def test_the_next_checkpoint_takes_the_place_of_the_last_and_of_no_other_job(
-    kept: KeptCheckpoints, tmp_path: Path
+    checkpoints: KeptCheckpoints, tmp_path: Path
 ) -> None:
     first, second = (checkpoint(tmp_path, name) for name in ("7-worker-0-0", "9-worker-0-0"))
-    kept.put(OTHER, first, b"of the other")
-    kept.put(JOB, first, b"the first")
-    kept.put(JOB, second, b"the second")
-    kept.put(JOB, second, b"the third")
-    assert (kept.names(JOB), kept.state(JOB)) == (["9-worker-0-0"], b"the third")
+    checkpoints.put(OTHER, first, b"of the other")
+    checkpoints.put(JOB, first, b"the first")
+    checkpoints.put(JOB, second, b"the second")
+    checkpoints.put(JOB, second, b"the third")
+    assert (checkpoints.names(JOB), checkpoints.state(JOB)) == (["9-worker-0-0"], b"the third")
     with pytest.raises(GoneError, match="the checkpoint 7-worker-0-0 is gone"):
-        kept.fetch(JOB, "7-worker-0-0", tmp_path / "again")
-    kept.fetch(OTHER, "7-worker-0-0", tmp_path / "again")
+        checkpoints.fetch(JOB, "7-worker-0-0", tmp_path / "again")
+    checkpoints.fetch(OTHER, "7-worker-0-0", tmp_path / "again")
 
 
 def test_half_of_a_checkpoint_is_none_and_does_not_hide_the_one_before(
-    kept: KeptCheckpoints, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    checkpoints: KeptCheckpoints, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = (checkpoint(tmp_path, name) for name in ("7-worker-0-0", "9-worker-0-0"))
-    kept.put(JOB, first, b"the first")
+    checkpoints.put(JOB, first, b"the first")
     whole, insert = count(source), own_tables.OwnTables.insert_chunks
 
     def insert_half(own: own_tables.OwnTables, table: str, key: list[str], chunks: Iterator[bytes]) -> None:
@@ -86,30 +86,32 @@ def test_half_of_a_checkpoint_is_none_and_does_not_hide_the_one_before(
 
     with monkeypatch.context() as patch, pytest.raises(SourceError):
         patch.setattr(own_tables.OwnTables, "insert_chunks", insert_half)
-        kept.put(JOB, second, b"the second")
-    assert (kept.names(JOB), kept.state(JOB)) == (["7-worker-0-0"], b"the first")
-    kept.put(JOB, second, b"the second")
-    assert (kept.names(JOB), count(source)) == (["9-worker-0-0"], whole)
+        checkpoints.put(JOB, second, b"the second")
+    assert (checkpoints.names(JOB), checkpoints.state(JOB)) == (["7-worker-0-0"], b"the first")
+    checkpoints.put(JOB, second, b"the second")
+    assert (checkpoints.names(JOB), count(source)) == (["9-worker-0-0"], whole)
 
 
 def test_a_name_that_leads_out_of_the_folder_is_refused(
-    kept: KeptCheckpoints, source: Source, tmp_path: Path
+    checkpoints: KeptCheckpoints, source: Source, tmp_path: Path
 ) -> None:
-    kept.put(JOB, checkpoint(tmp_path, "7-worker-0-0"), b"state")
+    checkpoints.put(JOB, checkpoint(tmp_path, "7-worker-0-0"), b"state")
     source.execute(f"UPDATE {CHECKPOINTS} SET file = '../../evil' WHERE file = 'position.msgpack'")
     with pytest.raises(SpecError, match=r"'\.\./\.\./evil' is no name"):
-        kept.fetch(JOB, "7-worker-0-0", tmp_path / "deep" / "again")
+        checkpoints.fetch(JOB, "7-worker-0-0", tmp_path / "deep" / "again")
     assert not (tmp_path / "deep").exists()
     assert not (tmp_path / "evil").exists()
 
 
-def test_those_of_jobs_that_are_over_are_swept(kept: KeptCheckpoints, source: Source, tmp_path: Path) -> None:
-    assert kept.sweep(lambda job: True) == 0
+def test_those_of_jobs_that_are_over_are_swept(
+    checkpoints: KeptCheckpoints, source: Source, tmp_path: Path
+) -> None:
+    assert checkpoints.sweep(lambda job: True) == 0
     for job in (JOB, OTHER):
-        kept.put(job, checkpoint(tmp_path / job, "7-worker-0-0"), b"state")
-    assert kept.sweep(lambda job: job == OTHER) == 1
-    assert (kept.names(OTHER), kept.names(JOB)) == ([], ["7-worker-0-0"])
-    kept.remove(JOB)
+        checkpoints.put(job, checkpoint(tmp_path / job, "7-worker-0-0"), b"state")
+    assert checkpoints.sweep(lambda job: job == OTHER) == 1
+    assert (checkpoints.names(OTHER), checkpoints.names(JOB)) == ([], ["7-worker-0-0"])
+    checkpoints.remove(JOB)
     assert count(source) == 0
 
 

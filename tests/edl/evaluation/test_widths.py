@@ -23,7 +23,7 @@ def drawn(seed: int = 0, rows: int = ROWS) -> tuple[pa.RecordBatch, Any]:
     return pa.RecordBatch.from_pydict(columns), draw.normal(size=rows)
 
 
-def fitted(rows: pa.RecordBatch, errors: Any, weights: Any = None) -> ScaledErrors | None:
+def fit(rows: pa.RecordBatch, errors: Any, weights: Any = None) -> ScaledErrors | None:
     predictions = np.linspace(0, 1, rows.num_rows)[:, np.newaxis]
     return fit_widths(rows, rows.schema.names, predictions, predictions + errors[:, np.newaxis], weights)
 
@@ -34,7 +34,7 @@ def widths_of(found: ScaledErrors | None, rows: pa.RecordBatch) -> Any:
 
 
 def test_errors_of_one_size_have_one_width() -> None:
-    assert [fitted(*drawn(seed)) for seed in range(5)] == [None] * 5
+    assert [fit(*drawn(seed)) for seed in range(5)] == [None] * 5
 
 
 @pytest.mark.parametrize("column", ["x", "kind", "day"])
@@ -46,7 +46,7 @@ def test_widths_follow_the_column_on_which_the_errors_depend(column: str) -> Non
         "kind": lambda: np.where(np.array(values.to_pylist()) == "b", 4.0, 1.0),
         "day": lambda: 0.5 + values.cast(pa.int32()).to_numpy() % 365 / 365,
     }[column]()
-    widths = widths_of(fitted(rows, size * errors), rows)
+    widths = widths_of(fit(rows, size * errors), rows)
     assert np.corrcoef(np.log(widths), np.log(size))[0, 1] > 0.8
     assert np.median(widths) == pytest.approx(1, rel=0.01)
 
@@ -56,7 +56,7 @@ def test_scaled_errors_cover_their_share_of_other_rows() -> None:
     for seed in range(10):
         rows, errors = drawn(seed, 3 * ROWS)
         errors = errors * np.exp(rows.column("x").to_numpy())
-        found = fitted(rows.slice(0, ROWS), errors[:ROWS])
+        found = fit(rows.slice(0, ROWS), errors[:ROWS])
         assert found is not None
         widths = widths_of(found, rows.slice(ROWS))
         assert found.rows == ROWS
@@ -69,7 +69,7 @@ def test_null_and_other_texts_have_a_width_of_their_own() -> None:
     missing = np.arange(ROWS) % 5 == 0
     kinds = pa.array(np.where(missing, None, rows.column("kind").to_numpy(zero_copy_only=False)), pa.string())
     rows = pa.RecordBatch.from_arrays([rows.column("x"), kinds], names=["x", "kind"])
-    found = fitted(rows, np.where(missing, 5.0, 1.0) * errors)
+    found = fit(rows, np.where(missing, 5.0, 1.0) * errors)
     one = rows.slice(1, 1)
     other = pa.RecordBatch.from_arrays([one.column("x"), pa.array(["unseen"])], names=["x", "kind"])
     unknown = pa.RecordBatch.from_arrays([one.column("x"), pa.nulls(1)], names=["x", "kind"])
@@ -94,7 +94,7 @@ def test_widths_stay_within_the_rows_that_they_were_fitted_to() -> None:
 def test_rows_without_weight_have_no_part() -> None:
     rows, errors = drawn()
     weights = (np.arange(ROWS) % 3 > 0).astype(np.float64)
-    found = fitted(rows, np.where(weights > 0, np.exp(rows.column("x").to_numpy()), 100) * errors, weights)
+    found = fit(rows, np.where(weights > 0, np.exp(rows.column("x").to_numpy()), 100) * errors, weights)
     assert found is not None
     assert found.rows == weights.sum()
     assert found.quantiles[-1] < 20
@@ -102,9 +102,9 @@ def test_rows_without_weight_have_no_part() -> None:
 
 @pytest.mark.parametrize("errors", [np.zeros(ROWS), np.full(ROWS, np.nan), np.arange(ROWS) % 3 == 0])
 def test_errors_that_are_mostly_zero_or_unknown_have_one_width(errors: Any) -> None:
-    assert fitted(drawn()[0], errors.astype(np.float64)) is None
+    assert fit(drawn()[0], errors.astype(np.float64)) is None
 
 
 def test_few_rows_have_one_width() -> None:
     rows, errors = drawn(rows=99)
-    assert fitted(rows, errors * np.exp(rows.column("x").to_numpy())) is None
+    assert fit(rows, errors * np.exp(rows.column("x").to_numpy())) is None

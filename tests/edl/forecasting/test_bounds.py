@@ -15,7 +15,7 @@ PLAIN = Forecast("day", (), 7, 7, "1 day", 7)
 QUANTILES = (0.1, 0.4, 0.5, 0.9)
 
 
-def bounded(scores: list[float], scale: float = 10.0, **fields: Any) -> list[float]:
+def bound_scores(scores: list[float], scale: float = 10.0, **fields: Any) -> list[float]:
     forecast = msgspec.structs.replace(PLAIN, **fields)
     features = {"scale_dense": np.array([[100.0, scale]], dtype=np.float32)}
     [found] = bound_forecasts(forecast, QUANTILES[: len(scores) - 1], np.array([scores]), features)
@@ -23,23 +23,23 @@ def bounded(scores: list[float], scale: float = 10.0, **fields: Any) -> list[flo
 
 
 def test_a_model_of_an_earlier_version_has_no_bounds() -> None:
-    assert bounded([-5.0, 3.0, 2.0, -5.0, -9.0]) == [-5.0, 3.0, 2.0, -5.0, -9.0]
+    assert bound_scores([-5.0, 3.0, 2.0, -5.0, -9.0]) == [-5.0, 3.0, 2.0, -5.0, -9.0]
 
 
 def test_quantiles_are_in_order_and_apart_from_the_forecast() -> None:
-    assert bounded([5.0, 6.0, 5.0, 5.5, 5.0], gap=0.01) == pytest.approx([5.0, 4.9, 4.9, 5.5, 5.1])
-    assert bounded([5.0, 1.0, 4.0, 5.5, 9.0], gap=0.01) == [5.0, 1.0, 4.0, 5.5, 9.0]
+    assert bound_scores([5.0, 6.0, 5.0, 5.5, 5.0], gap=0.01) == pytest.approx([5.0, 4.9, 4.9, 5.5, 5.1])
+    assert bound_scores([5.0, 1.0, 4.0, 5.5, 9.0], gap=0.01) == [5.0, 1.0, 4.0, 5.5, 9.0]
 
 
 def test_the_distance_is_that_of_doubles_for_large_values() -> None:
-    low = bounded([1e9, 1e9], scale=1.0, gap=0.01)
+    low = bound_scores([1e9, 1e9], scale=1.0, gap=0.01)
     assert low[1] < low[0] == 1e9
 
 
 def test_nothing_is_below_zero_if_no_value_is() -> None:
-    low = bounded([-5.0, -9.0, -7.0, -5.0, -6.0], gap=0.01, non_negative=True)
+    low = bound_scores([-5.0, -9.0, -7.0, -5.0, -6.0], gap=0.01, non_negative=True)
     assert low == pytest.approx([0.0, 0.0, 0.0, 0.0, 0.1])
-    assert bounded([-5.0], non_negative=True) == [0.0]
+    assert bound_scores([-5.0], non_negative=True) == [0.0]
 
 
 def test_features_of_an_edited_program_may_have_no_scale() -> None:

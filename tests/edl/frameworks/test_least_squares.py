@@ -86,6 +86,9 @@ def test_ids_without_rows_have_the_mean_effect_of_the_known_ones() -> None:
     mean = (6 * 1 + 3 * 4) / 10
     np.testing.assert_allclose(filled.weights, [2.0, 1 - mean, 4 - mean, -mean, 0.0, 0.0])
     assert filled.bias == pytest.approx(5 + mean)
+    counts = np.array([0.0, 1e9, 1.0, 1e-7, 2e-8, -3e-8])  # the last three by rounding
+    rare = fill_unseen(LinearSolution(np.array([2.0, 1.0, 4.0, 9.0, 9.0, 9.0]), 5.0, 0.0), counts, features)
+    np.testing.assert_allclose(rare.weights, [2.0, 0.0, 3.0, 0.0, 0.0, 0.0], atol=1e-8)
 
 
 SOLVER = """

@@ -315,7 +315,7 @@ def test_a_damaged_calibration_is_refused(write_model: Write, damaged: bytes) ->
         read_archive(rewritten(written, {"calibration.json": damaged}))
 
 
-def scaled(term: bytes, rows: int = 1) -> bytes:
+def scale_term(term: bytes, rows: int = 1) -> bytes:
     """Errors with a term of the widths of intervals."""
     widths = b'{"columns": [%s], "base": 0, "least": -1, "most": 1}' % term
     return b'{"rows": 1, "quantiles": [1], "scaled": {"rows": %d, "quantiles": [1], "widths": %s}}' % (
@@ -338,11 +338,11 @@ def test_errors_of_an_earlier_version_are_read(write_model: Write) -> None:
         b"[]",
         b'{"rows": 1, "quantiles": []}',
         b'{"rows": 1, "quantiles": [1, 2]}',
-        scaled(b'["x", [0.5, 1.0], 0.0, [2.0, 1.0]]'),
-        scaled(b'["x", [0.5], 0.0, [1.0, 2.0]]'),
-        scaled(b'["x", [0.5, 1.0], 0.0, [], ["a"]]'),
-        scaled(b'["x", []]'),
-        scaled(b'["", [0.5, 1.0], 0.0, [1.0, 2.0]]', rows=0),
+        scale_term(b'["x", [0.5, 1.0], 0.0, [2.0, 1.0]]'),
+        scale_term(b'["x", [0.5], 0.0, [1.0, 2.0]]'),
+        scale_term(b'["x", [0.5, 1.0], 0.0, [], ["a"]]'),
+        scale_term(b'["x", []]'),
+        scale_term(b'["", [0.5, 1.0], 0.0, [1.0, 2.0]]', rows=0),
     ],
 )
 def test_damaged_errors_of_validation_rows_are_refused(write_model: Write, damaged: bytes) -> None:

@@ -16,7 +16,7 @@ from edl.spec import Calibration, Residuals
 FIRST = 50  # rows before those that are scored
 
 
-def measured(rows: int, *, uneven: bool, weights: Any = None) -> Residuals:
+def measure_residuals(rows: int, *, uneven: bool, weights: Any = None) -> Residuals:
     draw = np.random.default_rng(1)
     x = draw.normal(size=FIRST + rows)
     reader = BatchReader(pa.RecordBatch.from_pydict({"x": x, "other": x}))
@@ -32,7 +32,7 @@ def measured(rows: int, *, uneven: bool, weights: Any = None) -> Residuals:
 
 @pytest.mark.parametrize("rows", [400, 3 * MOST_ROWS])
 def test_errors_that_follow_a_column_have_widths_of_at_most_so_many_rows(rows: int) -> None:
-    scaled = measured(rows, uneven=True).scaled
+    scaled = measure_residuals(rows, uneven=True).scaled
     assert scaled is not None
     assert scaled.rows == min(rows, MOST_ROWS)
     [term] = [term for term in scaled.widths.columns if term.column == "x"]
@@ -40,13 +40,13 @@ def test_errors_that_follow_a_column_have_widths_of_at_most_so_many_rows(rows: i
 
 
 def test_even_errors_and_few_rows_have_one_width() -> None:
-    assert measured(400, uneven=False).scaled is None
-    assert measured(99, uneven=True).scaled is None
+    assert measure_residuals(400, uneven=False).scaled is None
+    assert measure_residuals(99, uneven=True).scaled is None
 
 
 def test_weights_belong_to_their_rows() -> None:
     weights = (np.arange(3 * MOST_ROWS) % 2).astype(np.float32)
-    scaled = measured(3 * MOST_ROWS, uneven=True, weights=weights).scaled
+    scaled = measure_residuals(3 * MOST_ROWS, uneven=True, weights=weights).scaled
     assert scaled is not None
     assert scaled.rows == pytest.approx(MOST_ROWS / 2, abs=8)
 

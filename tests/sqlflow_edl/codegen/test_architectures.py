@@ -21,7 +21,7 @@ from sqlflow_edl.analysis import model_size
 from sqlflow_edl.codegen import generate
 from tests.edl.frameworks.simulated_device import DEVICE, Simulation
 from tests.edl.programs import FRAMEWORKS
-from tests.sqlflow_edl.codegen.test_program import job
+from tests.sqlflow_edl.codegen.jobs import job
 
 AGE, SIZE = spec.Standardize("age", 40.0, 10.0), spec.Numeric("size", 1.5)
 BINS = spec.PiecewiseLinear("age", (20.0, 40.0, 80.0))

@@ -14,7 +14,8 @@ import pytest
 from edl.errors import SpecError, SQLFlowError
 from edl.spec import Candidate, JobSpec, Own, Search, Zoo, from_json, to_json
 from sqlflow_edl.codegen import GeneratedProgram, generate
-from tests.sqlflow_edl.codegen.test_program import JOBS, job, searched
+from tests.sqlflow_edl.codegen.jobs import JOBS, job
+from tests.sqlflow_edl.codegen.test_program import searched
 
 CODE = "__import__('evil').run()"
 FILE = re.compile(r"model\.py|reader\.py|job\.json|\.?[\w.]+|vocabulary/\w+\.json")

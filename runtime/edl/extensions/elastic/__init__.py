@@ -1,18 +1,4 @@
-"""Elasticity for training loops of scripts: rows under leases, gradients summed over the workers, state from a peer.
-
-    sampler = edl.elastic.sampler(len(data), batch_size=64, epochs=10)
-    edl.elastic.checkpoint(model, optimizer)
-
-    @edl.elastic.run
-    def train():
-        for epoch in sampler.epochs():
-            for features, labels in DataLoader(data, batch_sampler=sampler):
-                optimizer.zero_grad()
-                loss(model(features), labels).backward()
-                optimizer.step()
-
-`edl run --workers N script.py` starts the workers; without it the same script trains in one process.
-"""
+"""Functions of `edl.elastic`, which has an example of them: elastic training loops of scripts."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def said(capsys: pytest.CaptureFixture[str], *command: str) -> str:
 
 
 def metrics(place: Place) -> list[str]:
-    """Of all versions of the model, to the last digit."""
+    """Metrics of all versions of the model, to the last digit."""
     return [row["metrics"] for row in place.query(f"SELECT metrics FROM {MODELS} ORDER BY version")]
 
 
@@ -63,7 +63,7 @@ def evict_all(place: Place) -> float:
     return time.monotonic() - began
 
 
-def kept(place: Place) -> int:
+def count_kept(place: Place) -> int:
     """Number of kept checkpoints."""
     with connect(place.url) as source:
         own = KeptCheckpoints(source)
@@ -84,7 +84,7 @@ def test_a_training_that_failed_is_resumed_in_new_pods_from_its_checkpoint(
     job = last_job()
     assert f"`sqlflow resume {job.id}` continues the training" in str(client)
     assert ClusterFolder(job.path).is_kept
-    assert kept(points) == 1
+    assert count_kept(points) == 1
     assert any(
         f"`sqlflow resume {job.id}` continues it, until " in note for note in report(capsys, job.id)["notes"]
     )
@@ -94,7 +94,7 @@ def test_a_training_that_failed_is_resumed_in_new_pods_from_its_checkpoint(
         assert client.end() == exit_codes.OK, client
     assert "stored m@2" in str(client)
     assert not ClusterFolder(job.path).is_kept
-    assert kept(points) == 0
+    assert count_kept(points) == 0
     nothing_left(points)
 
 
@@ -112,7 +112,7 @@ def test_a_training_goes_on_from_its_last_step_when_all_its_pods_were_drained(
         client.until("epoch 2:")
         seconds = evict_all(points)
         client.until("training resumes from step ")
-        assert kept(points) == 1, client
+        assert count_kept(points) == 1, client
         assert seconds < 10.0, client
         assert client.end() == exit_codes.OK, client
     assert "training restarts" not in str(client)
@@ -120,7 +120,7 @@ def test_a_training_goes_on_from_its_last_step_when_all_its_pods_were_drained(
     if workers == 1:
         undisturbed, drained = metrics(points)
         assert undisturbed == drained
-    assert kept(points) == 0
+    assert count_kept(points) == 0
 
 
 def test_a_master_that_leaves_alone_keeps_its_checkpoint_for_the_next_one(
@@ -131,7 +131,7 @@ def test_a_master_that_leaves_alone_keeps_its_checkpoint_for_the_next_one(
         [master] = points.pods("master")
         points.evict(master)
         client.until("terminated: the next master continues from here")
-        assert kept(points) == 1
+        assert count_kept(points) == 1
         assert client.end() == exit_codes.OK, client
     assert "all pods of the job are asked to leave" not in str(client)
-    assert kept(points) == 0
+    assert count_kept(points) == 0

@@ -62,7 +62,7 @@ def trains(capsys: pytest.CaptureFixture[str], job: str, beyond: int) -> None:
 
 
 def metrics(place: Place) -> list[str]:
-    """Of all versions of the model, to the last digit."""
+    """Metrics of all versions of the model, to the last digit."""
     return [row["metrics"] for row in place.query(f"SELECT metrics FROM {MODELS} ORDER BY version")]
 
 
