@@ -157,6 +157,8 @@ def _start_in_pods(folder: JobFolder, spec: JobSpec, intent: Intent, settings: K
         folder.update(state="paused", place="")
         raise
     resumption.remove_checkpoints(folder)
+    if state:
+        ClusterFolder(folder.path).mark_kept()  # it can be resumed if it cannot start there
     folder.forget_processes()
     return f"job {folder.id} is on {folder.status().place}: {position}"
 

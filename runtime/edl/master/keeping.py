@@ -68,6 +68,12 @@ class Keeping:
             return False
         return True
 
+    async def keep_last(self) -> bool:
+        """Keep the checkpoint of a job that has failed, and return True if the data source has one. One that was kept
+        before stays if the last one cannot be: the state beside it goes back to it.
+        """
+        return await self.keep() or bool(self._place is not None and self._tasks.state.kept)
+
     async def keep_if_quick(self) -> None:
         """Keep a small checkpoint though instances stay that have what was trained: they may leave before the next
         master has another one.

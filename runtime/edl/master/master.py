@@ -366,7 +366,7 @@ class Master:
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, os._exit, exit_codes.PREEMPTED)
         if self._ps_client is not None:
             await self._ps_client.tidy()
-        kept = bool(self._tasks.state.failed) and await self._keeping.keep()
+        kept = bool(self._tasks.state.failed) and await self._keeping.keep_last()
         if not kept:
             await self._keeping.remove()
         if not (kept or (self._tasks.state.failed and self._backend.supervised)):

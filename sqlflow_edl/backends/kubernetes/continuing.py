@@ -16,7 +16,7 @@ from edl.cluster.kubernetes.api_calls import Calls
 from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment
 from edl.errors import ClusterError, SourceError
-from edl.jobs.cluster_folder import ClusterFolder, Process
+from edl.jobs.cluster_folder import Process
 from edl.jobs.job_folder import JobFolder
 from edl.master.resume import check, point_of, reopen_job
 from edl.master.state import MasterState
@@ -49,7 +49,10 @@ def resume_failed(job: JobFolder) -> str:
 
 @contextlib.contextmanager
 def open_again(job: JobFolder) -> Iterator[None]:
-    """Let the job count as running from now on; an error inside the context withdraws that."""
+    """Let the job count as running from now on; an error inside the context withdraws that.
+
+    It stays marked as kept: its checkpoint is of use until it is done, whatever happens before.
+    """
     before = job.status()
     us = Process.of(os.getpid())
     job.update(state="running", ended="", error="", pid=us.pid, started_as=us.started_as)
@@ -59,7 +62,6 @@ def open_again(job: JobFolder) -> Iterator[None]:
     except BaseException:
         job.update(**{name: getattr(before, name) for name in before.__struct_fields__})
         raise
-    ClusterFolder(job.path).unmark_kept()
 
 
 def read_state(job: JobFolder) -> MasterState:

@@ -19,11 +19,10 @@ from edl.cluster.kubernetes.pods import Pod
 from edl.cluster.kubernetes.status_map import read_end, read_snapshot
 from edl.cluster.kubernetes.wishes import wishes_of
 from edl.errors import ClusterError
-from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import decode_event
 from edl.jobs.events import EpochEnd, Output
 from edl.jobs.failure import Failed, to_error
-from edl.jobs.job_folder import KEPT, JobFolder
+from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, JobPausedError, Outcome
 from edl.logs import strip_time
 from sqlflow_edl.backends.base import Follower, UnseenEndError
@@ -69,6 +68,7 @@ class Following:
         self._epochs: dict[tuple[int, int, bool], EpochEnd] = {}
         self._said: set[str] = set()
         self._held: Failed | None = None  # last event of a master that has paused the job
+        self.has_kept = False  # the failed job has kept a checkpoint, by its last event
         self._waits = Waits(follower.note, clock, self._policy.longest_wait)
         self._vain = VainMasters()
         self._over_at: float | None = None  # time at which the job was seen to be over
@@ -89,18 +89,9 @@ class Following:
         finally:
             self._logs.close()
         if isinstance(end, Failed):
-            self._mark_kept(end)
+            self.has_kept = end.kept
             raise to_error(end)
         return end
-
-    def _mark_kept(self, end: Failed) -> None:
-        """Record that the training can be resumed, and tell it."""
-        if end.kept:
-            ClusterFolder(self._folder.path).mark_kept()
-            self._follower.note(
-                f"`sqlflow resume {self._folder.id}` continues the training; for {KEPT.days} days its data source has "
-                "its checkpoint"
-            )
 
     def until_start(self) -> None:
         """Wait until a pod of the master runs, has run, or waits in a queue."""

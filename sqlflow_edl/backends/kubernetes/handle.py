@@ -23,7 +23,7 @@ from edl.cluster.kubernetes.wishes import wishes_of
 from edl.errors import ClusterError, SQLFlowError
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.failure import Failed
-from edl.jobs.job_folder import STARTING, JobFolder, State, Status
+from edl.jobs.job_folder import KEPT, STARTING, JobFolder, State, Status
 from edl.jobs.outcome import JobCancelledError, JobPausedError, Outcome
 from edl.jobs.snapshot import Row, Snapshot
 from sqlflow_edl.backends import steering
@@ -32,7 +32,7 @@ from sqlflow_edl.backends.kubernetes import status_text, waiting
 from sqlflow_edl.backends.kubernetes.following import Following
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob, instance_name
 from sqlflow_edl.backends.kubernetes.logs.pods import PodLogs
-from sqlflow_edl.backends.kubernetes.remains import judge_absent
+from sqlflow_edl.backends.kubernetes.remains import has_checkpoint, judge_absent
 from sqlflow_edl.backends.kubernetes.steering import SteeredKubernetesJob, is_held
 
 T = TypeVar("T")
@@ -62,13 +62,17 @@ class KubernetesJobHandle:
         status = self.folder.status()
         if status.state == "cancelled":
             raise JobCancelledError
-        return self._ending(Following(self._objects, self.folder, follower).until_end, "done")
+        following = Following(self._objects, self.folder, follower)
+        return self._ending(following, following.until_end, follower, "done")
 
     def wait_for_start(self, follower: Follower) -> None:
         """Wait until its master runs. Raises the job's error if it ends before."""
-        self._ending(Following(self._objects, self.folder, follower).until_start)
+        following = Following(self._objects, self.folder, follower)
+        self._ending(following, following.until_start, follower)
 
-    def _ending(self, follow: Callable[[], T], end: State | None = None) -> T:
+    def _ending(
+        self, following: Following, follow: Callable[[], T], follower: Follower, end: State | None = None
+    ) -> T:
         """Follow, and record the job's end. end: the state if there is no error."""
         try:
             result = follow()
@@ -84,7 +88,12 @@ class KubernetesJobHandle:
             self._record_end(error.state, "" if error.state == "done" else error.message)
             raise
         except SQLFlowError as error:
-            self._record_end("failed", error.message)
+            self._record_failure(error.message, has_kept=following.has_kept)
+            if self.folder.can_resume:
+                follower.note(
+                    f"`sqlflow resume {self.folder.id}` continues the training; for {KEPT.days} days its data source "
+                    "has its checkpoint"
+                )
             raise
         if end is not None:
             self._record_end(end)
@@ -152,11 +161,10 @@ class KubernetesJobHandle:
         if isinstance(end, Failed):
             if end.code == JobCancelledError.code:
                 return self._record_end("cancelled")
-            self._mark_kept(end)
-            return self._record_end("failed", end.message)
+            return self._record_failure(end.message, has_kept=end.kept)
         if job.condition("Failed") is not None:
-            return self._record_end(
-                "failed", status_text.failure(job, self._objects.pods(), self.folder.id).message
+            return self._record_failure(
+                status_text.failure(job, self._objects.pods(), self.folder.id).message
             )
         return self._record_end("done")
 
@@ -182,19 +190,28 @@ class KubernetesJobHandle:
         if error is None:
             return None
         self._objects.delete()
-        return self._record_end("failed", error.message)
+        return self._record_failure(error.message)
 
     def _settle_absent(self) -> Status:
         """Record the end of a job that is gone from the cluster; `unknown` if nothing shows it. That is asked again."""
         end, why = judge_absent(self.folder)
         if isinstance(end, Failed):
-            self._mark_kept(end)
-            return self._record_end("failed", end.message)
+            return self._record_failure(end.message, has_kept=end.kept)
         return self._record_end("unknown", why) if end is None else self._record_end("done")
 
-    def _mark_kept(self, end: Failed) -> None:
-        if end.kept:
-            ClusterFolder(self.folder.path).mark_kept()
+    def _record_failure(self, error: str, *, has_kept: bool = False) -> Status:
+        """Record that the job failed, and whether its training can be resumed.
+
+        A job that says nothing of a checkpoint may have one from before: it was resumed or paused, or its pods were
+        drained. An absent data source leaves the mark as it is.
+        """
+        folder = ClusterFolder(self.folder.path)
+        is_there = True if has_kept else has_checkpoint(self.folder)
+        if is_there:
+            folder.mark_kept()
+        elif is_there is not None:
+            folder.unmark_kept()
+        return self._record_end("failed", error)
 
     def _paused_or_running(self, status: Status, job: KubernetesJob) -> Status:
         """Record whether the job is paused: any user of the cluster may pause and resume it, and its deadline too."""
@@ -222,6 +239,8 @@ class KubernetesJobHandle:
         """Record the end, unless one is recorded already."""
         status = self.folder.status()
         is_open = status.is_alive or status.state == "unknown"
+        if is_open and state in ("done", "cancelled"):
+            ClusterFolder(self.folder.path).unmark_kept()
         return self.folder.end(state, error) if is_open else status
 
     @property

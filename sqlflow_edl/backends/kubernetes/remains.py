@@ -1,7 +1,8 @@
 """Judgement of a job that is no longer in the cluster, by what it left in its data source.
 
 A model in the registry and a row in the table of committed results carry the id of their job. The absence of both
-proves nothing, since measures are stored nowhere, and models may have been dropped.
+proves nothing, since measures are stored nowhere, and models may have been dropped. A checkpoint there outlives the job
+that kept it, and each later run of it that fails.
 """
 
 from __future__ import annotations
@@ -65,6 +66,18 @@ def _find_end(job: JobFolder) -> Outcome | Failed | None:
     return Outcome(
         "train", rows, max(seconds, 0.0), figures=figures, stored=version.reference, notes=(RESULT_FOUND,)
     )
+
+
+def has_checkpoint(job: JobFolder) -> bool | None:
+    """Return True if the data source of a training has its checkpoint, None if it cannot be asked."""
+    intent = destination(job.path)
+    if job.status().kind != "train" or intent is None or not keeps_checkpoints(intent.source):
+        return False
+    try:
+        with closing(connect(_with_password_of_command(intent.source))) as source:
+            return bool(KeptCheckpoints(source).names(job.id))
+    except SQLFlowError:
+        return None
 
 
 def _with_password_of_command(source: str) -> str:

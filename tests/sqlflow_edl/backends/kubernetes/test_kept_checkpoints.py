@@ -19,10 +19,12 @@ from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
     TRAIN,
     brief,
     last_job,
+    limit,
     nothing_left,
     pinned,
     place,
     points,
+    remove_limit,
     report,
     run,
     sqlflow,
@@ -89,6 +91,13 @@ def test_a_training_that_failed_is_resumed_in_new_pods_from_its_checkpoint(
         f"`sqlflow resume {job.id}` continues it, until " in note for note in report(capsys, job.id)["notes"]
     )
     assert f"job {job.id} keeps the table" in said(capsys, "jobs")
+    limit(points, **{"requests.memory": "1Mi"})
+    with sqlflow("resume", job.id) as client:
+        assert client.end() == exit_codes.FAILED, client
+    assert "the master of the job can never start: " in str(client)
+    assert f"`sqlflow resume {job.id}` continues the training" in str(client)
+    assert count_kept(points) == len(pinned(points)) == 1
+    remove_limit(points)
     with sqlflow("resume", job.id) as client:
         client.until("training resumes from step ")
         assert client.end() == exit_codes.OK, client

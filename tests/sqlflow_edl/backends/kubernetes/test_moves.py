@@ -16,10 +16,12 @@ from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
     TRAIN,
     TTL,
     last_job,
+    limit,
     nothing_left,
     objects,
     place,
     points,
+    remove_limit,
     report,
     sqlflow,
 )
@@ -96,6 +98,26 @@ def test_a_training_moves_to_pods_to_another_namespace_and_back_with_its_weights
     undisturbed, moved = metrics(points)
     assert undisturbed == moved
     assert main(["run", "-e", "SELECT 1 AS one", *source]) == exit_codes.OK  # removes the fixed rows
+    nothing_left(points)
+
+
+@pytest.mark.soak
+def test_a_training_whose_pods_cannot_start_after_it_has_moved_is_resumed_later(
+    points: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limit(points, **{"requests.memory": "1Mi"})
+    with sqlflow("run", "-e", TEXT, "--source", points.url) as client:
+        client.until("epoch 4:")
+        job = last_job().id
+        words = refusal(capsys, *(word for word in to_pods(points, job) if word != "--detach"))
+        client.end()
+    assert "the master of the job can never start: " in words
+    assert f"`sqlflow resume {job}` continues the training" in words
+    said(capsys, "jobs")
+    remove_limit(points)
+    with sqlflow("resume", job) as client:
+        client.until("training resumes from step ")
+        assert client.end() == exit_codes.OK, client
     nothing_left(points)
 
 

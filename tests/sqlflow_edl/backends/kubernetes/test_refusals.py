@@ -16,12 +16,13 @@ from edl.build import PROTOCOL, Build, present_build
 from sqlflow_edl.backends.kubernetes import apply
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
-from tests.sqlflow_edl.backends.kubernetes.place import Place, until
+from tests.sqlflow_edl.backends.kubernetes.place import Place
 from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
     QUICK,
     TRAIN,
     brief,
     last_job,
+    limit,
     nothing_left,
     place,
     points,
@@ -30,14 +31,6 @@ from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
 )
 
 __all__ = ["place", "points"]
-
-
-def limit(place: Place, **hard: str) -> None:
-    """Make a quota, and wait until it counts."""
-    place.make("/api/v1", "resourcequotas", "few", spec={"hard": hard})
-    until(
-        lambda: all(each.get("status", {}).get("used") for each in place.objects("/api/v1", "resourcequotas"))
-    )
 
 
 @pytest.mark.soak

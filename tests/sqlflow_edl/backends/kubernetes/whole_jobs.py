@@ -117,6 +117,19 @@ def relaunches(found: dict[str, Any]) -> dict[str, int]:
     return {row["name"]: row["relaunches"] for row in found["instances"] if row["relaunches"]}
 
 
+def limit(place: Place, **hard: str) -> None:
+    """Make a quota, and wait until it counts."""
+    place.make("/api/v1", "resourcequotas", "few", spec={"hard": hard})
+    until(
+        lambda: all(each.get("status", {}).get("used") for each in place.objects("/api/v1", "resourcequotas"))
+    )
+
+
+def remove_limit(place: Place) -> None:
+    place.calls.ask("DELETE", f"/api/v1/namespaces/{place.namespace}/resourcequotas/few")
+    until(lambda: not place.objects("/api/v1", "resourcequotas"))
+
+
 def pinned(place: Place) -> list[Any]:
     return place.query("SHOW TABLES LIKE 'sqlflow_edl_rows%'")
 
