@@ -98,7 +98,8 @@ def check(calls: Calls, namespace: str, *, with_account: bool, with_policy: bool
         if is_known or len(lacking) < len(needed):
             raise _not_allowed(lacking, namespace)
         error = _not_allowed(lacking, f"{namespace}, or there is no such namespace")
-        if near := did_you_mean(namespace, _namespaces(calls)):
+        known = _namespaces(calls)
+        if namespace not in known and (near := did_you_mean(namespace, known)):
             error.add_hint(near)
         raise error
     if (

@@ -71,7 +71,7 @@ class Calls:
         self._api = api
         self._patience = patience
         self._closed = threading.Event()
-        self._has_answered = False
+        self._allowed: set[str] = set()  # methods of requests that were answered
 
     def close(self) -> None:
         """Stop retrying."""
@@ -91,8 +91,8 @@ class Calls:
 
         A retried request may have been carried out before; the object that it creates then exists already. Raises
         RefusedError, or UnreachableError without an answer within `patience` seconds, by default this object's
-        `patience`. `is_needed`: a missing right is waited for too, `REFUSAL_SECS` if the server has answered before,
-        else `LACKING_SECS`.
+        `patience`. `is_needed`: a missing right is waited for too, `REFUSAL_SECS` if a request of this method was
+        allowed before, else `LACKING_SECS`.
         """
         end = time.monotonic() + (self._patience if patience is None else patience)
         refused_at: float | None = None  # time of the first refusal in a row
@@ -110,12 +110,12 @@ class Calls:
             except APIRefusedError as error:
                 now = time.monotonic()
                 refused_at = now if refused_at is None else refused_at
-                limit = REFUSAL_SECS if self._has_answered else LACKING_SECS
+                limit = REFUSAL_SECS if method in self._allowed else LACKING_SECS
                 late = now + pause > refused_at + limit
                 if not (is_needed and error.may_pass) or late or self._closed.wait(pause):
                     raise
             else:
-                self._has_answered = True
+                self._allowed.add(method)
                 return answer
         raise AssertionError
 

@@ -113,7 +113,7 @@ class ConfigMapStateStore:
         name = self._path.rpartition("/")[2]
         return JobError(
             f"the ConfigMap {name} is gone, and with it the state of the job",
-            hint="who deleted it is in the audit log of the cluster; run the statement again",
+            hint="the audit log of the cluster tells who deleted it",
         )
 
 

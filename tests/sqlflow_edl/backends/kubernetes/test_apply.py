@@ -375,3 +375,6 @@ def test_someone_who_may_not_read_namespaces_is_told_that_there_may_be_none(
     with pytest.raises(ClusterError, match="or there is no such namespace") as refused:
         permissions.check(Calls(kubernetes.client(token)), "marketting", with_account=True)
     assert (refused.value.hint or "").endswith("did you mean marketing?")
+    with pytest.raises(ClusterError, match="in the namespace marketing") as refused:
+        permissions.check(Calls(kubernetes.client(token)), "marketing", with_account=True)
+    assert "did you mean" not in (refused.value.hint or "")
