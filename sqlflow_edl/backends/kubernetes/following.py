@@ -30,7 +30,7 @@ from sqlflow_edl.backends.kubernetes import status_text
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob
 from sqlflow_edl.backends.kubernetes.logs.master import DRAIN, MasterLogs
 from sqlflow_edl.backends.kubernetes.remains import GONE, judge_absent
-from sqlflow_edl.backends.kubernetes.waiting import MOST_VAIN, VainMasters, Waits
+from sqlflow_edl.backends.kubernetes.waiting import HANGS, MOST_VAIN, Silence, VainMasters, Waits
 from sqlflow_edl.reports.text import duration
 
 LOOK = 2.0  # seconds between two polls of the objects
@@ -71,6 +71,8 @@ class Following:
         self.has_kept = False  # the failed job has kept a checkpoint, by its last event
         self._waits = Waits(follower.note, clock, self._policy.longest_wait)
         self._vain = VainMasters()
+        self._silence = Silence(clock)
+        self._ended: set[str] = set()  # uids of masters whose end was told
         self._over_at: float | None = None  # time at which the job was seen to be over
         self._has_looked = False
         self._seen_at: float | None = None  # time at which the Job was last there
@@ -116,6 +118,7 @@ class Following:
                 continue
             if line is None:
                 return None
+            self._silence.end()
             if (end := self._take_line(line)) is not None:
                 return end
         return None
@@ -247,13 +250,24 @@ class Following:
                     raise error
         if not job.spec.suspend and not waits and (why := self._waits.without_pod(masters)):
             waits.append((status_text.MASTER, why))
-        self._waits.look(waits)
+        self._waits.look([*waits, *self._list_silent(masters)])
         why = status_text.find_reason(waits)
         if (error := self._waits.check_limit(masters, why, paused=False)) is not None:
             self._objects.delete()
             raise error
-        for text in status_text.memory_notes(pods):
-            self._say(text)
+        for pod in masters:
+            if pod.metadata.uid not in self._ended and (text := status_text.end_note(pod)):
+                self._ended.add(pod.metadata.uid)
+                self._follower.note(text)
+
+    def _list_silent(self, masters: list[Pod]) -> list[tuple[str, str]]:
+        """Return the master with what to say of it if it runs and is silent."""
+        runs = any(pod.status.phase == "Running" and not pod.has_ended for pod in masters)
+        if not runs or not self._objects.deployment.has_master:
+            self._silence.end()
+        elif self._silence.has_lasted(lambda: read_snapshot(self._objects.status())):
+            return [(status_text.MASTER, HANGS)]
+        return []
 
     def _give_up_vain_masters(self, masters: list[Pod]) -> None:
         """Delete the job and raise its error if its masters end one after another without progress."""

@@ -231,7 +231,7 @@ class KubernetesJobHandle:
         waits = status_text.list_waiting(self._objects, job, pods) if status.is_alive else ()
         notes = [
             *(status_text.sentence(name, why) for name, why in waits),
-            *dict.fromkeys(status_text.memory_notes(pods)),
+            *dict.fromkeys(filter(None, map(status_text.end_note, pods))),
         ]
         return JobDetails(status, snapshot, instances(snapshot, pods), logs, tuple(notes))
 

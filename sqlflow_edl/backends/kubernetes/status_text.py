@@ -73,8 +73,8 @@ def find_reason(waits: Iterable[tuple[str, str]]) -> str:
 
 
 def sentence(name: str, why: str) -> str:
-    """Return a sentence on a waiting instance."""
-    return f"{name} {why}" if why.startswith("waits ") else f"{name} waits: {why}"
+    """Return a sentence on an instance that waits, or is silent."""
+    return f"{name} {why}" if why.startswith(("waits ", "is silent")) else f"{name} waits: {why}"
 
 
 def _relevant_messages(events: list[JobEvent]) -> list[str]:
@@ -141,11 +141,14 @@ def _describe_end(objects: JobObjects, master: Pod) -> str:
     return f"{end}: {lines[-1].removeprefix('error: ')}" if lines else end
 
 
-def memory_notes(pods: list[Pod]) -> Iterator[str]:
-    """Yield a note for each master that ran out of memory; the Job starts another one within its limits."""
-    for pod in pods:
-        if pod.instance is None and pod_state.ran_out_of_memory(pod):
-            yield f"the master ran {_end_of(pod)}; WITH kubernetes.master_memory sets its memory"
+def end_note(pod: Pod) -> str:
+    """Return a note for a master that was killed, and so could not tell it; empty for any other pod."""
+    if pod.instance is not None:
+        return ""
+    if pod_state.ran_out_of_memory(pod):
+        return f"the master ran {_end_of(pod)}; WITH kubernetes.master_memory sets its memory"
+    change = pod_state.to_change(pod, Instance("master", "worker"))
+    return f"the master was {change.detail}; the Job starts another one" if change.reason == "killed" else ""
 
 
 def _end_of(master: Pod) -> str:

@@ -18,12 +18,16 @@ from sqlflow_edl.reports.text import duration
 AGAIN_SECS = 60.0  # until a wait is told again
 ACCOUNT_SECS = 30.0  # for which a service account may be missing
 SILENCE_SECS = 10.0  # without a pod of the master until that is told
+QUIET_SECS = (
+    15.0  # without a line in the log of a master until its status is watched, and then without a change of it
+)
 MOST_VAIN = 3  # ends of masters without progress between them after which the job has failed
 
 NO_POD = "the cluster's job controller has not made its pod yet"
 NO_NEXT_POD = (
     "the Job has not made its next pod yet, which Kubernetes delays by 10 s, and twice as long each time"
 )
+HANGS = "is silent: nothing comes from its log and its status; it hangs, or its node does not answer"
 
 
 class Waits:
@@ -123,6 +127,32 @@ def waits_since(job: KubernetesJob, masters: list[Pod]) -> datetime | None:
     if masters and all(pod.has_ended for pod in masters):  # the Job makes the next one later
         return None
     return max((datetime.fromisoformat(date) for date in dates if date), default=None)
+
+
+class Silence:
+    """Silence of a running master: neither its log nor its status changes. `clock` returns seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._heard = clock()  # time of the last line of a log
+        self._updated = ""  # date in the last status
+        self._changed = 0.0  # time since which the status has that date
+
+    def end(self) -> None:
+        """Begin anew: a line has come, or no master runs."""
+        self._heard = self._clock()
+        self._updated = ""
+
+    def has_lasted(self, snapshot: Callable[[], Snapshot | None]) -> bool:
+        """Return True if a running master has been silent for too long."""
+        now = self._clock()
+        if now - self._heard < QUIET_SECS:
+            return False
+        found = snapshot()
+        updated = found.updated if found is not None else ""
+        if updated != self._updated:
+            self._updated, self._changed = updated, now
+        return bool(updated) and now - self._changed >= QUIET_SECS
 
 
 class VainMasters:

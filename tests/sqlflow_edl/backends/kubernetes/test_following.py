@@ -12,6 +12,7 @@ from edl.errors import ClusterError, SemanticError
 from edl.jobs.events import EpochEnd, Tally
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import JobCancelledError, JobPausedError, Outcome
+from edl.jobs.snapshot import Snapshot
 from edl.logs import add_time
 from sqlflow_edl.backends.base import LostSightError, UnseenEndError
 from sqlflow_edl.backends.find import summaries
@@ -23,6 +24,7 @@ from tests.sqlflow_edl.backends.kubernetes.play import Play, Told
 
 FIRST, SECOND, TALLY = EpochEnd(1, 10, 0.5, {}, 1.0), EpochEnd(2, 20, 0.4, {}, 2.0), Tally(1, 1, 0)
 DONE = Outcome("train", 20, 2.0)
+SNAPSHOT = Snapshot("2026-11-30T12:00:00+00:00", "2026-11-30T12:00:01.000+00:00")
 
 
 def test_events_come_in_order_and_then_what_the_job_came_to(play: Play, told: Told) -> None:
@@ -83,6 +85,18 @@ def test_a_master_that_runs_out_of_memory_is_told_with_what_helps(play: Play, to
     assert told.notes == [
         "the master ran out of memory (that of its node); WITH kubernetes.master_memory sets its memory"
     ]
+
+
+def test_a_master_that_hangs_is_told_until_it_goes_on(
+    play: Play, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sqlflow_edl.backends.kubernetes.waiting.QUIET_SECS", 0.5)
+    play.start()
+    play.says(FIRST)
+    told.on(FIRST, lambda: play.writes(snapshot_json=SNAPSHOT))
+    told.on("the master is silent: ", lambda: play.says(SECOND, DONE))
+    assert play.handle.follow(told) == DONE
+    assert [note.partition(":")[0] for note in told.notes] == ["the master is silent"]
 
 
 def test_the_end_is_in_the_config_map_when_no_log_says_it(play: Play, told: Told) -> None:

@@ -10,7 +10,7 @@ import pytest
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.pods import Metadata, Pod, PodCondition
 from sqlflow_edl.backends.kubernetes.job_status import JobEvent, JobObjects, JobStatus, KubernetesJob
-from sqlflow_edl.backends.kubernetes.status_text import failure, list_waiting, memory_notes, no_start
+from sqlflow_edl.backends.kubernetes.status_text import end_note, failure, list_waiting, no_start
 
 
 @pytest.mark.parametrize(
@@ -78,10 +78,11 @@ def master(reason: str, code: int) -> Pod:
     )
 
 
-def test_masters_that_ran_out_of_memory_are_told_with_what_helps() -> None:
+def test_masters_that_were_killed_or_ran_out_of_memory_are_told_with_what_helps() -> None:
     pods = [master("Error", 1), master("OOMKilled", 137)]
     told = "the master ran out of memory (limit 1Gi); WITH kubernetes.master_memory sets its memory"
-    assert list(memory_notes(pods)) == [told]
+    assert list(map(end_note, pods)) == ["", told]
+    assert end_note(master("Error", 137)) == "the master was killed by SIGKILL; the Job starts another one"
     condition = PodCondition("Failed", "True", "BackoffLimitExceeded", "…")
     error = failure(KubernetesJob(Metadata(), status=JobStatus([condition], failed=2)), pods, "20260101-a")
     assert error.message.endswith("; the last time: out of memory (limit 1Gi)")
