@@ -30,7 +30,7 @@ from sqlflow_edl.backends.kubernetes import status_text
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob
 from sqlflow_edl.backends.kubernetes.logs.master import DRAIN, MasterLogs
 from sqlflow_edl.backends.kubernetes.remains import GONE, judge_absent
-from sqlflow_edl.backends.kubernetes.waiting import HANGS, MOST_VAIN, Silence, VainMasters, Waits
+from sqlflow_edl.backends.kubernetes.waiting import HANGS, MOST_VAIN, SilentMaster, VainMasters, Waits
 from sqlflow_edl.reports.text import duration
 
 LOOK = 2.0  # seconds between two polls of the objects
@@ -71,7 +71,7 @@ class Following:
         self.has_kept = False  # the failed job has kept a checkpoint, by its last event
         self._waits = Waits(follower.note, clock, self._policy.longest_wait)
         self._vain = VainMasters()
-        self._silence = Silence(clock)
+        self._silence = SilentMaster(clock)
         self._ended: set[str] = set()  # uids of masters whose end was told
         self._over_at: float | None = None  # time at which the job was seen to be over
         self._has_looked = False

@@ -98,8 +98,8 @@ def check(calls: Calls, namespace: str, *, with_account: bool, with_policy: bool
         if is_known or len(lacking) < len(needed):
             raise _not_allowed(lacking, namespace)
         error = _not_allowed(lacking, f"{namespace}, or there is no such namespace")
-        known = _namespaces(calls)
-        if namespace not in known and (near := did_you_mean(namespace, known)):
+        namespaces = _namespaces(calls)
+        if namespace not in namespaces and (near := did_you_mean(namespace, namespaces)):
             error.add_hint(near)
         raise error
     if (

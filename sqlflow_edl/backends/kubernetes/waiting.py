@@ -129,8 +129,8 @@ def waits_since(job: KubernetesJob, masters: list[Pod]) -> datetime | None:
     return max((datetime.fromisoformat(date) for date in dates if date), default=None)
 
 
-class Silence:
-    """Silence of a running master: neither its log nor its status changes. `clock` returns seconds."""
+class SilentMaster:
+    """SilentMaster of a running master: neither its log nor its status changes. `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -148,8 +148,8 @@ class Silence:
         now = self._clock()
         if now - self._heard < QUIET_SECS:
             return False
-        found = snapshot()
-        updated = found.updated if found is not None else ""
+        status = snapshot()
+        updated = status.updated if status is not None else ""
         if updated != self._updated:
             self._updated, self._changed = updated, now
         return bool(updated) and now - self._changed >= QUIET_SECS

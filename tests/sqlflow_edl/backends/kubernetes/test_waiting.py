@@ -11,7 +11,7 @@ from edl.cluster.kubernetes.pods import Pod
 from edl.errors import ClusterError
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import Snapshot
-from sqlflow_edl.backends.kubernetes.waiting import NO_POD, Silence, Waits
+from sqlflow_edl.backends.kubernetes.waiting import NO_POD, SilentMaster, Waits
 from tests.edl.cluster.local.conftest import wait_until
 from tests.kubernetes.faults import Fault
 from tests.sqlflow_edl.backends.kubernetes.play import Play, Told
@@ -201,7 +201,7 @@ def test_masters_that_fail_between_steps_of_progress_do_not_end_the_job(play: Pl
 
 def test_a_master_that_still_tells_its_status_is_not_silent() -> None:
     now, dates = iter(range(0, 1000, 10)), iter(range(1000))
-    silence = Silence(lambda: float(next(now)))
+    silence = SilentMaster(lambda: float(next(now)))
     live = (silence.has_lasted(lambda: Snapshot("", str(next(dates)))) for _ in range(10))
     assert not any(live)
     assert [silence.has_lasted(lambda: Snapshot("", "12:00")) for _ in range(4)] == [False, False, True, True]
