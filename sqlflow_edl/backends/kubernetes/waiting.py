@@ -130,7 +130,7 @@ def waits_since(job: KubernetesJob, masters: list[Pod]) -> datetime | None:
 
 
 class SilentMaster:
-    """SilentMaster of a running master: neither its log nor its status changes. `clock` returns seconds."""
+    """Silence of a running master: neither its log nor its status changes. `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
