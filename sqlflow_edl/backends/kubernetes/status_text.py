@@ -29,6 +29,8 @@ _TELLING = frozenset(
     }
 )
 
+# End of a reason of the scheduler, which repeats it for preemption; Kubernetes 1.36 says more before it than 1.33.
+_OF_PREEMPTION = re.compile(r"( no new claims to deallocate,)? preemption: .*", re.DOTALL)
 _POD = re.compile(r'pods? "[^"]+"')  # another one at each attempt of the Job's controller
 
 
@@ -54,8 +56,7 @@ def list_waiting(objects: JobObjects, job: KubernetesJob, pods: list[Pod]) -> It
             continue
         name = instance_name(pod)
         if text := pod_state.pending_reason(pod):
-            # The rest repeats the reason for preemption.
-            yield name, _add_place(text.partition(" preemption: ")[0], places.get(pod.metadata.uid, ""))
+            yield name, _add_place(_OF_PREEMPTION.sub("", text), places.get(pod.metadata.uid, ""))
         elif asked < MOST_ASKED:
             asked += 1
             yield from (

@@ -64,6 +64,24 @@ def test_a_mount_that_fails_once_is_not_told() -> None:
     ]
 
 
+@pytest.mark.parametrize("claims", ["", "no new claims to deallocate, "])
+def test_what_the_scheduler_says_of_preemption_is_left_out(claims: str) -> None:
+    why = "0/1 nodes are available: 1 node(s) were unschedulable."
+    message = (
+        f"{why} {claims}preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    pod = msgspec.convert(
+        {
+            "metadata": {"name": "m", "labels": names.labels("job", "id", "master")},
+            "status": {"phase": "Pending", "conditions": [condition]},
+        },
+        Pod,
+    )
+    told = list_waiting(cast(JobObjects, object()), KubernetesJob(Metadata("job")), [pod])
+    assert ("master", why) in told
+
+
 def master(reason: str, code: int) -> Pod:
     """A pod of a master that has ended, and might take 1 GiB."""
     container = {"name": "master", "resources": {"limits": {"memory": "1Gi"}}}
