@@ -24,7 +24,7 @@ from edl.logs import log
 LIMIT = 30.0  # seconds until a peer that cannot be reached is reported
 VARIABLE = "EDL_UNREACHABLE_SECS"  # variable with another number of seconds
 POD_VARIABLE = "EDL_MASTER"  # set in pods only
-SOURCE = "the data source"  # name of that peer
+SOURCE, MASTER = "the data source", "the master"  # names of these peers
 OUTAGE_SECS = 3600.0  # that pods wait for a data source, and for the API server
 OUTAGE_VARIABLE = "EDL_OUTAGE_SECS"  # variable of pods with another number
 REPEAT_SECS = 300.0  # between two reports of the same reason
@@ -229,6 +229,8 @@ class _Outage:
 _present: dict[str, str] = {}  # by name of the peer
 
 
-def obstacle() -> str:
-    """Return the reports of all peers that this process does not reach at present; empty if there are none."""
-    return "; ".join(_present.copy().values())
+def obstacle(to: str = "") -> str:
+    """Return the reports of all peers that this process does not reach at present; empty if there are none. `to`: name
+    of the peer that gets them, and which is therefore reached.
+    """
+    return "; ".join(report for name, report in _present.copy().items() if name != to)

@@ -146,6 +146,7 @@ def test_a_peer_is_reported_when_it_has_been_away_for_long_enough(stage: Stage) 
     stage.fails(2.0)
     assert stage.told == "has not reached the master at 10.0.0.1:50001 for 31 s: it is away"
     assert reachability.obstacle() == "does not reach the master at 10.0.0.1:50001: it is away"
+    assert reachability.obstacle(to="the master") == ""
     stage.now += 9.0
     stage.peer.on_answer()
     assert stage.told == "reaches the master again, after 40 s"

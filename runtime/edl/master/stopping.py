@@ -156,6 +156,8 @@ class Stopper:
         await wait_until(lambda: not self._instances.workers, min(STEP_SECS, end - clock()))
         if self._servers is not None and not self._tasks.is_finished:
             await self._write_checkpoint(self._servers, lambda: min(STEP_SECS, max(0.0, end - clock())))
+        if self._servers is not None:
+            self._servers.all_end = True
         self._instances.keep("none")
         return self._why
 
@@ -163,6 +165,7 @@ class Stopper:
         (self._begun.set if begun else self._begun.clear)()
         if self._servers is not None:
             self._servers.stopping = begun
+            self._servers.all_end = False
 
     @property
     def _is_alone(self) -> bool:

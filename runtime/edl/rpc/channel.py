@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import grpc
 
 from edl.errors import ClusterError
-from edl.reachability import Peer
+from edl.reachability import MASTER, Peer
 from edl.rpc import transport
 from edl.rpc.control_pb2_grpc import MasterStub
 
@@ -131,7 +131,7 @@ class MasterChannel:
 
 def channel_of_instance(address: str, token: str) -> MasterChannel:
     """Return the channel of a worker or server. It logs why it cannot reach the master."""
-    return MasterChannel(address, token, peer=Peer("the master", address))
+    return MasterChannel(address, token, peer=Peer(MASTER, address))
 
 
 def translate_error(error: grpc.RpcError) -> ClusterError:

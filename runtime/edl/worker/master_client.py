@@ -371,7 +371,7 @@ class RemoteTasks:
             if self._closed:
                 return
             self._wanted = self._want()
-            request = self.outbox.request(self._wanted, reachability.obstacle())
+            request = self.outbox.request(self._wanted, reachability.obstacle(to=reachability.MASTER))
             waits = self._heartbeat if self._is_waited_for and self.outbox.informed else 0.0
             message = codec.request_to(request, waits, self.outbox.flags)
             self._call = self._channel.begin(self._channel.stub.Exchange, message, waits + CALL_SECS)

@@ -104,6 +104,23 @@ def test_a6_a7_in_async_a_lost_server_is_restored_alone_and_no_task_is_touched()
     assert stage.servers.losses == (0, 0)
 
 
+def test_servers_that_all_end_behind_their_last_checkpoint_lose_no_update() -> None:
+    stage = Stage(ASYNC)
+    stage.open()
+    task = stage.take(stage.worker())
+    assert task is not None
+    stage.push(task, 512)
+    checkpoint = stage.complete()
+    stage.talk(1.0)
+    stage.servers.all_end = True
+    stage.lose(0)
+    stage.lose(1)
+    assert stage.notes[:2] == ["ps-0 was killed", "ps-1 was killed"]
+    assert stage.servers.losses == (0, 0)
+    assert stage.leases.state.checkpoint_name == checkpoint
+    assert stage.leases.state.generation == 2
+
+
 @pytest.mark.parametrize(
     ("mode", "servers", "killed"),
     [(SYNC, 2, [1]), (ASYNC, 2, [0, 1]), (ASYNC, 1, [0])],

@@ -66,12 +66,12 @@ _NUMBER = 20  # lower bits of a server list's number; the upper ones are the mas
 
 class Servers:
     """State of the parameter servers of one job, `count` of them unless that was changed. While it is `stopping`, no
-    server is replaced.
+    server is replaced. When `all_end`, they go back together to their last checkpoint.
 
     `when` returns the checkpoint settings for a number of servers; without it they are `checkpoints`.
     """
 
-    stopping = False
+    stopping = all_end = False
 
     def __init__(
         self,
@@ -467,6 +467,9 @@ class Servers:
         checkpoint = self._tasks.state.checkpoint
         logged = self._mode.logs_updates
         others = any(slot.holds for slot in self._slots)
+        if self.all_end and others:  # nothing was trained behind the last checkpoint
+            self._tasks.log(what)
+            return
         if self._mode.kind == "async" and checkpoint is not None and (others or logged):
             steps = self.checkpoints.steps
             lost = max(0, slot.step - steps[index]) if steps and not logged else 0
