@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TypeVar
 
@@ -197,7 +197,12 @@ class KubernetesJobHandle:
         end, why = judge_absent(self.folder)
         if isinstance(end, Failed):
             return self._record_failure(end.message, has_kept=end.kept)
-        return self._record_end("unknown", why) if end is None else self._record_end("done")
+        if end is None:
+            return self._record_end("unknown", why)
+        if end.seconds:  # until its model was stored
+            ended = datetime.fromisoformat(self.folder.status().started) + timedelta(seconds=end.seconds)
+            self.folder.update(ended=ended.isoformat(timespec="milliseconds"))
+        return self._record_end("done")
 
     def _record_failure(self, error: str, *, has_kept: bool = False) -> Status:
         """Record that the job failed, and whether its training can be resumed.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from contextlib import closing
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -145,8 +146,12 @@ def test_a_job_whose_model_is_stored_is_done_though_it_is_not_in_the_cluster_any
     archive.write_bytes(b"weights")
     with closing(connect(url, create=True)) as source:
         open_registry(source).save("m", archive, record, once=play.folder.id)
+        version = open_registry(source).version_with_key("m", play.folder.id)
     assert main(["job", play.folder.id]) == exit_codes.OK
     assert play.folder.status().state == "done"
+    assert version is not None
+    stored, ended = (datetime.fromisoformat(date) for date in (version.created, play.folder.status().ended))
+    assert abs(stored - ended) < timedelta(milliseconds=2)
     assert main(["attach", play.folder.id]) == exit_codes.OK
     assert "stored m@1" in capsys.readouterr().err
 
