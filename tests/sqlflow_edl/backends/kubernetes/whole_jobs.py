@@ -74,6 +74,8 @@ class Said:
     def __str__(self) -> str:
         return "".join(self.lines)
 
+    __repr__ = __str__  # of failed assertions
+
 
 @contextmanager
 def sqlflow(*arguments: str) -> Iterator[Said]:
