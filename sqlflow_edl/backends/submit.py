@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edl import reachability
-from edl.cluster.local.client import SupervisedJob, start_detached
 from edl.cluster.quota.quota import use_of
 from edl.data.pinned import write_pinned
 from edl.data.source import Pinned
@@ -154,12 +153,16 @@ def run_in_processes(
     """Run the job in the folder, over its pinned rows, and wait for it; raises the job's own error if it fails.
     keeps_best: see `SupervisedJob.follow`.
     """
+    from edl.cluster.local.client import SupervisedJob
+
     with SupervisedJob.start(job, how) as running:
         return running.follow(on_event, keeps_best=keeps_best)
 
 
 def leave_processes(job: JobFolder, how: RunSpec) -> None:
     """Start the job, which continues when this process ends. Raises ClusterError if it does not start."""
+    from edl.cluster.local.client import start_detached
+
     start_detached(job, how)
 
 

@@ -145,7 +145,7 @@ def _build_extended(piece: Piece, clauses: LazyTokens, text: str, dialect: Diale
     from sqlflow_edl.syntax.ast_builder import build_statement
     from sqlflow_edl.syntax.clauses import parse_clauses
 
-    tree = parse_clauses(clauses, dialect)
+    tree = piece.tree or parse_clauses(clauses, dialect)
     statement = replace(
         build_statement(tree, text, dialect), text=_slice(text, piece.span), span=piece.span, plan=piece.plan
     )

@@ -48,6 +48,7 @@ MOST_CLASSES = 20  # of a label, that whole numbers are compared with
 
 BINS = 64  # of a column of numbers
 FEWEST_OF_A_BIN = 20  # rows
+FEW_TEXTS = 16
 
 Kind = Literal["copy", "names", "presence", "predictor"]
 
@@ -231,6 +232,8 @@ def _numbers(array: pa.Array) -> Floats | None:
         except SemanticError:
             return None
     try:
+        # A cast composes an error for each text that is no number, so a few texts are tried before all of them.
+        pc.utf8_trim_whitespace(array[:FEW_TEXTS]).cast(pa.float64())
         return numbers(pc.utf8_trim_whitespace(array).cast(pa.float64()), "")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
@@ -242,11 +245,17 @@ def _equal(array: pa.Array, ordered: Floats | None, label: _Label) -> bool:
         return bool(np.array_equal(ordered, label.numbers))
     if not is_text(array.type) and not is_text(label.values.type):
         return False
+    if _is_number(array.type) or _is_number(label.values.type):
+        return False  # texts of numbers are numbers, and one of the two has none
     try:
         text, label_text = (pc.utf8_lower(column.cast(pa.large_string())) for column in (array, label.values))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return False
     return bool(text.equals(label_text))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 class _Classes:
