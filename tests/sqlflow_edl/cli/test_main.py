@@ -265,7 +265,8 @@ def test_a_model_name_cannot_leave_the_output_folder(url: str, tmp_path: Path) -
 def modules_after(*arguments: str) -> set[str]:
     """The modules of ours that the command has loaded at its end, and the names of the other packages."""
     script = (
-        "import sys\nfrom sqlflow_edl.cli.main import main\ntry:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "import sys\nfrom sqlflow_edl.cli.main import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
         "print(*sys.modules, sep='\\n', file=sys.stderr)"
     )
     run = subprocess.run(
