@@ -114,6 +114,12 @@ class JobRunner:
         checked = self._compiler.check_training(statement)
         if checked.process:
             self._submitter.warm(checked.process)
+        elif (
+            on is None
+            and not self._compiler.detached
+            and (cluster := checked.cluster(self._compiler.workers))
+        ):
+            self._submitter.prepare_workers(checked.framework, cluster)
         plan = self._compiler.training_plan(statement, checked)
         if isinstance(plan, SearchPlan) and not (self._compiler.workers or self._compiler.has_master):
             self._submitter.prepare_trials(plan.first_plan.settings.framework)
