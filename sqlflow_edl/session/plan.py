@@ -33,7 +33,10 @@ def explain(compiler: Compiler, statement: Statement, *, syntax: bool = True) ->
     """
     if syntax:
         compiler.check_syntax(statement)
-    rows = PLANNERS[statement.kind](compiler, statement)
+    if present := models.find_present(compiler.registry, statement):
+        rows = [("statement", title(statement, compiler.dialect), f"nothing, as there is {present}", "")]
+    else:
+        rows = PLANNERS[statement.kind](compiler, statement)
     return Result(statement, reader=table.texts(plan.COLUMNS, rows), view="sections")
 
 

@@ -221,7 +221,7 @@ class Session:
                 hint="detach TRAIN … INTO, PREDICT into a table, EVALUATE … INTO, EXPLAIN … INTO",
             )
         self._start(statement)
-        return self._run(statement, detached=True)
+        return self._find_present(statement) or self._run(statement, detached=True)
 
     def execute(self, statement: Statement) -> Result:
         """Run one statement. Raises SQLFlowError, with a place in the program's text where there is one."""
@@ -236,6 +236,8 @@ class Session:
             return self._sql(statement)
         from sqlflow_edl.reports import models
 
+        if (present := self._find_present(statement)) is not None:
+            return present
         if about_models := models.HANDLERS.get(statement.kind):
             return about_models(self.registry, statement)
         run = partial(self._run, statement)
@@ -391,6 +393,14 @@ class Session:
             return self.registry.find(match[1]).name if match else ""
         except SQLFlowError:
             return ""
+
+    def _find_present(self, statement: Statement) -> Result | None:
+        """Return the result of CREATE MODEL IF NOT EXISTS for a model that exists; None for other statements."""
+        from sqlflow_edl.reports import models
+
+        present = models.find_present(self.registry, statement)
+        message = f"there is a model {present} already; nothing is trained"
+        return Result(statement, message=message) if present else None
 
     def _with_correction(self, error: SourceError, statement: Statement) -> SourceError:
         """Return the error of ordinary SQL, with the statement that was probably meant if its syntax is wrong."""

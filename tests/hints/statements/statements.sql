@@ -192,6 +192,13 @@ SELECT day, store, sold FROM days TO TRAIN Forecast WITH «» forecast.series = 
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 «DESCRIBE of_numbers»;
 
+-- site: sqlflow_edl.extensions.bigquery_ml.model_reports _without_classes
+-- hint: write ML.{}(MODEL {}, (SELECT …))
+-- take: write (ML\.EVALUATE\(MODEL of_numbers, )\(SELECT …\)\)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- as: \1(SELECT x, y FROM t))
+SELECT * FROM «ML.CONFUSION_MATRIX(MODEL of_numbers)»;
+
 -- site: sqlflow_edl.extensions.bigquery_ml.model_reports show_metrics
 -- hint: write ML.EVALUATE(MODEL {}, (SELECT …))
 -- take: write (ML\.EVALUATE\(MODEL unmeasured, )\(SELECT …\)\)
