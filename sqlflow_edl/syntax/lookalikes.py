@@ -120,8 +120,8 @@ def explain_lookalike(tokens: Sequence[Token]) -> StatementSyntaxError | None:
     two_words = f"{first.word} {second.text.upper()}"
     if [word.word for word in words[:2]] == ["CREATE", "MODEL"] and "REMOTE" in [word.word for word in words]:
         what = "a remote model calls a service of Google's, and nothing is called from here"
-        hint = "train a model on rows of yours, or import the file of one"
-        return StatementSyntaxError(what, span=place, hint=hint)
+        instead = "train a model on rows of yours, or import the file of one"
+        return StatementSyntaxError(what, span=place, hint=instead)
     if (
         (first.word, second.word) == ("CREATE", "MODEL")
         and len(words) > 2
