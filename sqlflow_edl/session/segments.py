@@ -1,6 +1,6 @@
 """EVALUATE by segments: the figures of the rows with each value of some columns.
 
-    SELECT * FROM visits TO EVALUATE churn WITH evaluate.by = [region, plan]
+    SELECT * FROM visits TO EVALUATE churn BY region, plan
 
 The statement is evaluated as a whole, so that its notes tell of rows from the training; then the predictions of all
 rows are measured segment by segment, like predictions from another system. Intervals have 95 % confidence and take the
@@ -86,10 +86,14 @@ def evaluate_segments(
 
 def segment_columns(statement: Statement) -> tuple[str, ...]:
     """Return the columns of evaluate.by, none without it. Raises SemanticError if it is no list of columns."""
-    attribute = statement.attribute(BY)
-    if attribute is None or statement.kind not in ("evaluate", "measure"):
+    if statement.kind not in ("evaluate", "measure"):
         return ()
-    value = attribute.value
+    attributes = [attribute for attribute in statement.attributes if attribute.key.casefold() == BY]
+    if not attributes:
+        return ()
+    if len(attributes) > 1:
+        raise SemanticError(f"{BY} is given twice", span=attributes[1].span, hint="keep one of them")
+    value = attributes[0].value
     items = value.items if isinstance(value, ListValue) else (value,)
     names = [_column_of(item) for item in items]
     if not names or not all(names):

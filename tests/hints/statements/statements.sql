@@ -200,6 +200,13 @@ SELECT day, store, sold FROM days TO TRAIN Forecast WITH «» forecast.series = 
 -- as: \1 [k]
 SELECT * FROM t TO EVALUATE of_numbers WITH «evaluate.by = 3»;
 
+-- site: sqlflow_edl.session.segments segment_columns
+-- hint: keep one of them
+-- take: keep one of them
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- run
+SELECT * FROM t TO EVALUATE of_numbers« WITH evaluate.by = k» BY x;
+
 -- site: sqlflow_edl.session.segments _check_columns
 -- hint: leave validation.unseen_only out
 -- take: leave validation.unseen_only out

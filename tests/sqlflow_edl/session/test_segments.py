@@ -59,6 +59,17 @@ def test_segments_of_classes_have_their_probabilities_and_intervals(session: Ses
     assert all(row["accuracy_low"] < row["accuracy"] for row in by_both)
 
 
+def test_by_is_a_clause_of_evaluate(session: Session) -> None:
+    clause, attribute = (
+        session.parse(f"SELECT * FROM visits TO EVALUATE buyers {words} INTO segments")[0]
+        for words in ("BY region, plan", "WITH evaluate.by = [region, plan]")
+    )
+    assert segments.segment_columns(clause) == segments.segment_columns(attribute) == ("region", "plan")
+    assert clause.into[0].text == "segments"
+    [column] = segments.segment_columns(session.parse("SELECT * FROM t TO EVALUATE m LABEL y BY by")[0])
+    assert column == "by"
+
+
 def test_predictions_of_another_system_have_segments(session: Session) -> None:
     by_region = {row["region"]: row for row in rows(session, WITHOUT_MODEL.format("region"))}
     assert by_region["north"]["accuracy"] == pytest.approx(0.8)
@@ -107,6 +118,7 @@ def test_the_plan_names_the_segments(session: Session) -> None:
         ("evaluate.by = regio", "unknown column regio"),
         ("evaluate.by = 3", "evaluate.by is a column or a list of columns"),
         ("evaluate.by = []", "evaluate.by is a column or a list of columns"),
+        ("evaluate.by = region BY plan", "evaluate.by is given twice"),
         ("evaluate.by = region, evaluate.report = roc_curve", "evaluate.by gives figures, and no roc_curve"),
         ("evaluate.by = region, validation.unseen_only = true", "evaluate.by measures all rows of the query"),
     ],

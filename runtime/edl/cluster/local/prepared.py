@@ -36,15 +36,17 @@ class Prepared:
     master: Child | None = None
 
     @classmethod
-    def start(cls, warm: Warm) -> Prepared:
+    def start(cls, warm: Warm, *, forks: bool) -> Prepared:
+        """Start them. forks: this process adopts orphans, so a forkserver is of use."""
         prepared = cls(os.pipe())
-        prepared.forkserver = _start(
-            warm,
-            "edl.cluster.local.forkserver",
-            (str(prepared.lifeline[0]), str(os.getpid())),
-            socket.SOCK_SEQPACKET,
-            prepared.lifeline[0],
-        )
+        if forks:
+            prepared.forkserver = _start(
+                warm,
+                "edl.cluster.local.forkserver",
+                (str(prepared.lifeline[0]), str(os.getpid())),
+                socket.SOCK_SEQPACKET,
+                prepared.lifeline[0],
+            )
         prepared.master = _start(
             warm, "edl.cluster.local.waiting_master", (warm.spec.master,), socket.SOCK_STREAM
         )

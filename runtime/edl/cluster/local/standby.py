@@ -20,6 +20,7 @@ from typing import IO, cast
 import msgspec
 
 from edl.cluster.local.messages import Warm
+from edl.cluster.local.parent_watch import adopt_orphans
 from edl.cluster.local.prepared import Prepared
 from edl.cluster.local.waiting_master import read_line
 from edl.cluster.logs import log_to
@@ -100,7 +101,7 @@ def wait_for_job() -> tuple[Path, Prepared] | None:
     line = read_line(0)
     if not line:
         return None
-    prepared = Prepared.start(msgspec.json.decode(line, type=Warm))
+    prepared = Prepared.start(msgspec.json.decode(line, type=Warm), forks=adopt_orphans())
     if not select.select([0], [], [], STANDBY_SECS)[0] or not (line := read_line(0)):
         return None
     job = Path(os.fsdecode(line[:-1]))

@@ -67,7 +67,6 @@ _ERRORS = {"cancelled": JobCancelledError, "interrupted": JobInterruptedError}
 def main(arguments: list[str]) -> int:
     if arguments:
         return supervise(Path(arguments[0]), None)
-    adopt_orphans()
     handed_over = wait_for_job()
     return exit_codes.OK if handed_over is None else supervise(*handed_over)
 
