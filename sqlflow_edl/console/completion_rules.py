@@ -64,7 +64,7 @@ _TO = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", *OPTIMIZES, "RUN")
 _CLAUSES = {
     "TRAIN": ("WITH", "COLUMN", "LABEL", "VALIDATE", "USING", "INTO"),
     "PREDICT": ("WITH", "USING", "APPEND"),
-    "EVALUATE": ("WITH", "LABEL", "INTO"),
+    "EVALUATE": ("WITH", "LABEL", "BY", "INTO"),
     "EXPLAIN": ("WITH", "USING", "INTO"),
     **dict.fromkeys(OPTIMIZES, ("CONSTRAINT", "WITH", "USING", "INTO")),
     "RUN": ("CMD", "INTO"),

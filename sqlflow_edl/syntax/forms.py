@@ -32,7 +32,7 @@ STATEMENTS = {
         f"SELECT * FROM iris TO PREDICT guesses.species USING {_MODEL};",
     ),
     "EVALUATE": StatementForm(
-        "query TO EVALUATE model_name [WITH …] [LABEL name, …] [INTO table]",
+        "query TO EVALUATE model_name [WITH …] [LABEL name, …] [BY column, …] [INTO table]",
         "",
         f"SELECT * FROM iris TO EVALUATE {_MODEL};",
     ),

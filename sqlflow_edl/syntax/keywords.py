@@ -12,7 +12,9 @@ from sqlflow_edl.syntax.lexer import Token
 
 # that begin a clause of the query, which stands before the extended clauses
 QUERY_CLAUSES = frozenset(("WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "QUALIFY"))
-CLAUSES = frozenset(("WITH", "COLUMN", "LABEL", "TARGET", "VALIDATE", "USING", "INTO", "CMD", "CONSTRAINT"))
+CLAUSES = frozenset(
+    ("WITH", "COLUMN", "LABEL", "TARGET", "VALIDATE", "USING", "INTO", "CMD", "CONSTRAINT", "BY")
+)
 
 _NAMES = frozenset(("word", "quoted", "string", "path"))
 _ALSO_BEGINS = {"COLUMN": frozenset("*-"), "VALIDATE": frozenset("+-"), "CONSTRAINT": frozenset("+-(")}

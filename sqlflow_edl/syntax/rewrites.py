@@ -298,7 +298,12 @@ def _late_query_clause(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
     late = next((at for at in range(start, len(tokens)) if tokens[at].word in QUERY_CLAUSES), None)
     if late is None or any(token.word == tokens[late].word for token in tokens[:start]):
         return
-    end = next((at for at in range(late, len(tokens)) if tokens[at].word in CLAUSES), len(tokens))
+    if tokens[late].word == "GROUP" and "EVALUATE" in [token.word for token in tokens[start : start + 2]]:
+        group = Span(tokens[late].start, tokens[late].end + 1)
+        yield Rewrite(((group, ""),), why="BY alone measures each group of rows")
+        return
+    of_clauses = (at for at in range(late + 2, len(tokens)) if tokens[at].word in CLAUSES)  # after GROUP BY
+    end = next(of_clauses, len(tokens))
     clause = text[tokens[late].start : tokens[end - 1].end]
     parts = (
         (Span(tokens[start].start, tokens[start].start), f"{clause} "),
