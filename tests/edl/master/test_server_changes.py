@@ -170,6 +170,23 @@ def test_a_checkpoint_in_memory_is_followed_by_one_in_files() -> None:
     assert [call.header.memory for call in stage.said(TakeCheckpoint)] == [True]  # type: ignore[union-attr]
 
 
+def test_a_checkpoint_that_was_begun_in_memory_stays_there_and_one_in_files_follows_when_all_servers_end() -> (
+    None
+):
+    stage = opened(Mode("async"), MEMORY)
+    for memory in (True, False):
+        stage.step += memory
+        stage.talk(11.0)
+        assert [call.header.memory for call in stage.said(TakeCheckpoint)] == [memory]  # type: ignore[union-attr]
+        if memory:
+            stage.checkpoints.leave_memory()
+            stage.checkpoints.request()
+        assert complete(stage)
+        checkpoint = stage.leases.state.checkpoint
+        assert checkpoint is not None and (checkpoint.manifest is not None) is memory
+        assert stage.checkpoints.requested is memory
+
+
 def test_a_server_is_moved_by_another_one_that_follows_it() -> None:
     stage = opened()
     started(stage.instances)

@@ -37,7 +37,8 @@ AGAIN_SECS = 5.0  # pause after a failed checkpoint
 
 class PendingCheckpoint(msgspec.Struct):
     """Checkpoint in progress. `begun` is the job when it was begun, `job` the job state at the checkpoint, `steps` the
-    approximate step of each server. `last`: other servers begin with it, so it is no checkpoint in memory.
+    approximate step of each server. `last`: other servers begin with it, so it is no checkpoint in memory. `in_memory`:
+    it is one, whatever those that follow are.
     """
 
     name: str
@@ -48,6 +49,7 @@ class PendingCheckpoint(msgspec.Struct):
     shards: dict[int, Shard] = {}
     completing: bool = False
     last: bool = False
+    in_memory: bool = False
 
 
 class CheckpointCoordinator:
@@ -145,7 +147,8 @@ class CheckpointCoordinator:
         """
         self._counter += 1
         name = f"{self._tasks.state.epoch:06d}-{self._counter:06d}"
-        self._taking = PendingCheckpoint(name, self._tasks.copy(), steps, last=last)
+        in_memory = self.in_memory and not last
+        self._taking = PendingCheckpoint(name, self._tasks.copy(), steps, last=last, in_memory=in_memory)
         self._at = (now, steps[0])
         return name
 
@@ -180,14 +183,17 @@ class CheckpointCoordinator:
         state = self._tasks.state
         self._is_first = self._is_first and state.checkpoint is None
         state.checkpoint = Checkpoint(taking.name, taking.job)
-        if self.in_memory and not taking.last:  # the loss of a server meanwhile drops the checkpoint
+        if taking.in_memory:  # the loss of a server meanwhile drops the checkpoint
             state.checkpoint.manifest, state.checkpoint.epochs = (
                 manifest,
                 [place.epoch for place in state.servers],
             )
         self.steps = taking.steps
         self._took = max(0.0, self._tasks.state.seconds - self._at[0]) if self._at else 0.0
-        self._taking, self._lost, self.requested = None, False, False
+        self._lost = (
+            taking.in_memory and not self.in_memory
+        )  # the memory was left meanwhile: one in files is due
+        self._taking, self.requested = None, self.requested and self._lost
         return True
 
     def is_readable(self) -> bool:

@@ -148,7 +148,7 @@ class PsClient:
         shards = [*taking.shards.values()]
         try:
             manifest = manifests.manifest_of(taking.name, taking.version, self._mode, shards)
-            if taking.last or not self._servers.checkpoints.in_memory:
+            if not taking.in_memory:
                 await asyncio.to_thread(manifests.write_manifest, self._store, taking.name, manifest)
         except (OSError, SQLFlowError) as error:
             self._state_loop.tasks.log(f"the checkpoint {taking.name} cannot be completed: {error}")
