@@ -118,7 +118,7 @@ class Following:
                 continue
             if line is None:
                 return None
-            self._silence.end()
+            self._silence.begin_anew()
             if (end := self._take_line(line)) is not None:
                 return end
         return None
@@ -264,7 +264,7 @@ class Following:
         """Return the master with what to say of it if it runs and is silent."""
         runs = any(pod.status.phase == "Running" and not pod.has_ended for pod in masters)
         if not runs or not self._objects.deployment.has_master:
-            self._silence.end()
+            self._silence.begin_anew()
         elif self._silence.has_lasted(lambda: read_snapshot(self._objects.status())):
             return [(status_text.MASTER, HANGS)]
         return []

@@ -138,7 +138,7 @@ class SilentMaster:
         self._updated = ""  # date in the last status
         self._changed = 0.0  # time since which the status has that date
 
-    def end(self) -> None:
+    def begin_anew(self) -> None:
         """Begin anew: a line has come, or no master runs."""
         self._heard = self._clock()
         self._updated = ""
