@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from edl.data.arrow_types import schema_of
@@ -19,8 +20,8 @@ from edl.sources.mysql import drivers, types
 from edl.sources.mysql.connection import ERRORS, is_lost, literal
 from edl.sources.mysql.errors import translate_error
 from edl.sources.mysql.types import MySQLColumn
-from edl.sources.pinned_tables import PLACE, TableReader
-from edl.sources.server_pinning import Pinning, RowTables, Unfit
+from edl.sources.pinned_tables import BLOCK, BLOCK_ROWS, PLACES, TableReader
+from edl.sources.server_pinning import Ints, Pinning, RowTables, Unfit
 
 if TYPE_CHECKING:
     from edl.sources.mysql.source import MySQLSource
@@ -30,6 +31,8 @@ RATES = PinningRates(copy=60e-9, order=80e-9, in_server=True)
 # MariaDB would join by hash, with a scan of the second table for each buffer; to MySQL it is a comment
 _BY_KEY = "/*M! SET STATEMENT join_cache_level = 0 FOR */ "
 _ALL = 2**64 - 1  # rows
+_DIGITS = 12  # of a place
+_POWERS = 10 ** np.arange(_DIGITS - 1, -1, -1)
 
 
 class MySQLRowReader(TableReader[drivers.DriverReading]):
@@ -99,8 +102,14 @@ class MySQLPinning(Pinning["MySQLSource"]):
 
     def _make_places(self, table: PinnedTable) -> None:
         self.source.execute(
-            f"CREATE TABLE {table.name} ({_key(table)} BIGINT NOT NULL PRIMARY KEY, {PLACE} BIGINT NOT NULL)"
-            f" ENGINE = InnoDB COMMENT = {self._comment()}"
+            f"CREATE TABLE {table.name} ({BLOCK} BIGINT NOT NULL PRIMARY KEY,"
+            f" {PLACES} VARBINARY({BLOCK_ROWS * _DIGITS}) NOT NULL) ENGINE = InnoDB COMMENT = {self._comment()}"
+        )
+
+    def _encode_places(self, places: Ints) -> pa.Array:
+        digits = (places[..., np.newaxis] // _POWERS % 10 + ord("0")).astype(np.uint8)
+        return pa.Array.from_buffers(
+            pa.binary(BLOCK_ROWS * _DIGITS), len(places), [None, pa.py_buffer(digits.tobytes())]
         )
 
     def _write_in_order(self, tables: RowTables) -> None:
@@ -110,10 +119,12 @@ class MySQLPinning(Pinning["MySQLSource"]):
         """
         key = _key(tables.ordered)
         names = ", ".join(f"s.{quote_part(name, '`')}" for name in self.schema.names)
+        start = f"1 + (s.{key} - 1) % {BLOCK_ROWS} * {_DIGITS}"
+        place = f"CAST(SUBSTR(p.{PLACES}, {start}, {_DIGITS}) AS SIGNED)"
         self.source.create(
             self._create(tables.ordered)
-            + f" AS SELECT STRAIGHT_JOIN p.{PLACE} AS {key}, {names} FROM {tables.snapshot.name} s"
-            f" JOIN {tables.places.name} p ON p.{key} = s.{key} ORDER BY p.{PLACE}",
+            + f" AS SELECT STRAIGHT_JOIN {place} AS {key}, {names} FROM {tables.snapshot.name} s"
+            f" JOIN {tables.places.name} p ON p.{BLOCK} = (s.{key} - 1) DIV {BLOCK_ROWS} ORDER BY 1",
             _BY_KEY,
         )
 

@@ -23,12 +23,12 @@ from edl.data.server_url import ServerURL, parse_server
 from edl.data.source import Pinned, PinnedTable, PinningRates
 from edl.errors import SourceError
 from edl.sources import pinned_tables
-from edl.sources.pinned_tables import PLACE, LostTableError, TableReader
+from edl.sources.pinned_tables import BLOCK, BLOCK_ROWS, PLACES, LostTableError, TableReader
 from edl.sources.postgresql import types
 from edl.sources.postgresql.connection import USUAL_FORMS, PostgreSQLConnection, arguments, state
 from edl.sources.postgresql.results import text
 from edl.sources.postgresql.types import PostgreSQLColumn
-from edl.sources.server_pinning import Pinning, RowTables, Unfit
+from edl.sources.server_pinning import Ints, Pinning, RowTables, Unfit
 
 if TYPE_CHECKING:
     from edl.sources.postgresql.source import PostgreSQLSource
@@ -211,16 +211,19 @@ class PostgreSQLPinning(Pinning["PostgreSQLSource"]):
             connection.end()
 
     def _make_places(self, table: PinnedTable) -> None:
-        self._create(table, f" ({quote_part(table.key)} bigint, {PLACE} bigint)")
+        self._create(table, f" ({BLOCK} bigint, {PLACES} bigint[])")
+
+    def _encode_places(self, places: Ints) -> pa.Array:
+        return pa.FixedSizeListArray.from_arrays(pa.array(places.reshape(-1)), BLOCK_ROWS)
 
     def _write_in_order(self, tables: RowTables) -> None:
         key = quote_part(tables.ordered.key)
         names = ", ".join(f"s.{quote_part(name)}" for name in self.schema.names)
-        self.source.execute(f"ANALYZE {tables.places.name} ({key})")
+        self.source.execute(f"ANALYZE {tables.places.name} ({BLOCK})")
         self._create(
             tables.ordered,
-            f" AS SELECT p.{PLACE} AS {key}, {names} FROM {tables.places.name} p"
-            f" JOIN {tables.snapshot.name} s ON s.{key} = p.{key} ORDER BY p.{PLACE}",
+            f" AS SELECT p.{PLACES}[(s.{key} - 1) % {BLOCK_ROWS} + 1] AS {key}, {names} FROM {tables.places.name} p"
+            f" JOIN {tables.snapshot.name} s ON (s.{key} - 1) / {BLOCK_ROWS} = p.{BLOCK} ORDER BY 1",
         )
 
     def _index(self, table: PinnedTable) -> None:
