@@ -37,6 +37,7 @@ Unfit = dict[
 ]  # by column: the error of reading a value that is none of the column's type
 
 
+MANY_ROWS = 50_000  # for which two statements at the same time are worth another connection
 _BLOCKS = 500  # that are sent at a time
 
 
@@ -89,8 +90,7 @@ class Pinning(ABC, Generic[S]):
             unfit = self._find_unfit(final)
             if shuffle and rows > 1:
                 final, held = self._tables.ordered, self._order(rows, unfit, seed, split)
-            self._index(final)
-            digest = self._digest(final)
+            digest = self._digest(self._finish(final, rows))
         except BaseException:
             with suppress(SourceError):
                 self._drop(*self._tables)
@@ -139,13 +139,9 @@ class Pinning(ABC, Generic[S]):
     def _write_in_order(self, tables: RowTables) -> None:
         """Create the ordered table of the snapshot's rows and their places."""
 
-    def _index(self, table: PinnedTable) -> None:
-        """Let ranges of the rows be read."""
-        return
-
     @abstractmethod
-    def _sums(self, table: PinnedTable) -> Sequence[object]:
-        """Return sums over all rows with their places, of which the digest is made."""
+    def _finish(self, table: PinnedTable, rows: int) -> Sequence[object]:
+        """Let ranges of the rows be read. Return sums over all rows with their places, of which the digest is made."""
 
     # Steps -----------------------------------------------------------------------------------------------
 
@@ -162,8 +158,8 @@ class Pinning(ABC, Generic[S]):
             shuffled_keys(batches, seed, self.folder, snapshot.key, split) as keys,
             self.source.transaction(),
         ):
-            found = find_places(keys.reader, rows)
-            self.source.append(places.name, [BLOCK, PLACES], self._place_batches(found))
+            of_rows = find_places(keys.reader, rows)
+            self.source.append(places.name, [BLOCK, PLACES], self._place_batches(of_rows))
         self._write_in_order(self._tables)
         self._drop(places, snapshot)
         return keys.validation
@@ -175,9 +171,9 @@ class Pinning(ABC, Generic[S]):
             numbers = pa.array(np.arange(first, first + len(part)))
             yield pa.RecordBatch.from_arrays([numbers, self._encode_places(part)], names=[BLOCK, PLACES])
 
-    def _digest(self, table: PinnedTable) -> str:
-        """Return the digest of the types and of all rows with their places."""
-        facts = (str(self.schema), *map(str, self._sums(table)))
+    def _digest(self, sums: Sequence[object]) -> str:
+        """Return the digest of the types and of all rows with their places, given the sums over them."""
+        facts = (str(self.schema), *map(str, sums))
         return hashlib.blake2b("\n".join(facts).encode(), digest_size=32).hexdigest()
 
     def _drop(self, *tables: PinnedTable) -> None:

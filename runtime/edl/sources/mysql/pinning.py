@@ -17,11 +17,11 @@ from edl.data.source import Pinned, PinnedTable, PinningRates
 from edl.errors import SourceError
 from edl.sources import pinned_tables
 from edl.sources.mysql import drivers, types
-from edl.sources.mysql.connection import ERRORS, is_lost, literal
+from edl.sources.mysql.connection import ERRORS, MySQLConnection, is_lost, literal
 from edl.sources.mysql.errors import translate_error
 from edl.sources.mysql.types import MySQLColumn
 from edl.sources.pinned_tables import BLOCK, BLOCK_ROWS, PLACES, TableReader
-from edl.sources.server_pinning import Ints, Pinning, RowTables, Unfit
+from edl.sources.server_pinning import MANY_ROWS, Ints, Pinning, RowTables, Unfit
 
 if TYPE_CHECKING:
     from edl.sources.mysql.source import MySQLSource
@@ -128,17 +128,32 @@ class MySQLPinning(Pinning["MySQLSource"]):
             _BY_KEY,
         )
 
-    def _sums(self, table: PinnedTable) -> Sequence[object]:
+    def _finish(self, table: PinnedTable, rows: int) -> Sequence[object]:
+        """Return the sums of two halves, which are made at the same time: a statement has one thread of the server."""
+        middle, is_long = rows // 2, rows >= MANY_ROWS
+        with self.source.asking_beside(
+            lambda asked: self._sums(asked, table, 0, middle), is_long=is_long
+        ) as first:
+            second = self.source.look_up(self._sums, table, middle, rows)
+        both = zip(first.result(), second, strict=True)
+        return [
+            str(of_first ^ of_second).encode() for of_first, of_second in both
+        ]  # as digests always had them
+
+    def _sums(self, connection: MySQLConnection, table: PinnedTable, start: int, end: int) -> Sequence[int]:
+        """Return the sums of the rows [start, end)."""
         names = [
             f"IFNULL(HEX(CAST({types.exact_expression(column)} AS BINARY)), '-')" for column in self._columns
         ]
         row = f"MD5(CONCAT_WS(',', {', '.join([_key(table), *names])}))"
         rows = (
-            f"SELECT {row} AS r FROM {table.name} LIMIT {_ALL}"  # the limit: each is computed once for both
+            f"SELECT {row} AS r FROM {table.name} WHERE {_key(table)} > {start} AND {_key(table)} <= {end}"
+            f" LIMIT {_ALL}"  # each is computed once for both
         )
         halves = (f"BIT_XOR(CAST(CONV({side}(r, 16), 16, 10) AS UNSIGNED))" for side in ("LEFT", "RIGHT"))
-        with self.source.in_utc(self.source.live()):
-            return self.source.read_few_rows(f"SELECT {', '.join(halves)} FROM ({rows}) AS q")[0]
+        with self.source.in_utc(connection):
+            [sums] = connection.fetch_all(f"SELECT {', '.join(halves)} FROM ({rows}) AS q")
+        return [int(value) for value in sums]
 
     def _create(self, table: PinnedTable, options: str = "") -> str:
         key = f"{_key(table)} BIGINT NOT NULL {options} PRIMARY KEY"

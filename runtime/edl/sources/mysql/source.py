@@ -68,7 +68,7 @@ class MySQLSource(ServerSource[MySQLColumn, MySQLConnection]):
 
     def interrupt(self) -> None:
         if self._running:
-            self._kill_query()
+            self._stop(self.connection)
 
     def close(self) -> None:
         if self._unread is not None:  # the rest of its rows is not read
@@ -185,6 +185,15 @@ class MySQLSource(ServerSource[MySQLColumn, MySQLConnection]):
         with suppress(*ERRORS):
             connection.ping(reconnect=False)
 
+    def _stop(self, connection: MySQLConnection) -> None:
+        """Kill the statement on the connection through another one."""
+        with suppress(SourceError, *ERRORS):
+            other = open_connection(self._url)
+            try:
+                other.run(f"KILL QUERY {connection.thread_id()}")
+            finally:
+                other.close()
+
     def _pinning(self, columns: Sequence[MySQLColumn], folder: Path) -> pinning.MySQLPinning:
         return pinning.MySQLPinning(self, self._url, columns, folder)
 
@@ -258,7 +267,7 @@ class MySQLSource(ServerSource[MySQLColumn, MySQLConnection]):
         except Exception:  # error reported by the server
             raise
         except BaseException:
-            self._kill_query()
+            self._stop(self.connection)
             raise
         finally:
             self._running = False
@@ -270,7 +279,7 @@ class MySQLSource(ServerSource[MySQLColumn, MySQLConnection]):
         if not self.connection.is_open:
             result.unbuffered_active = False
             return
-        self._kill_query()
+        self._stop(self.connection)
         try:
             while fetch_rows(result, FETCH_ROWS)[1]:
                 pass
@@ -278,15 +287,6 @@ class MySQLSource(ServerSource[MySQLColumn, MySQLConnection]):
             result.unbuffered_active = False
             if code(error) != _STOPPED:
                 self.connection.end()
-
-    def _kill_query(self) -> None:
-        """Kill the statement on this connection through another connection."""
-        with suppress(SourceError, *ERRORS):
-            other = open_connection(self._url)
-            try:
-                other.run(f"KILL QUERY {self.connection.thread_id()}")
-            finally:
-                other.close()
 
     def _begin(self) -> None:
         """Begin with READ COMMITTED: stricter levels lock gaps, so that concurrent writers would block each other."""
