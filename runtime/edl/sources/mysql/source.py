@@ -28,7 +28,7 @@ from edl.sources.mysql.connection import (
     bind_values,
     check_options,
     code,
-    fetch_rows,
+    fetch_columns,
     is_lost,
     open_connection,
 )
@@ -41,7 +41,7 @@ from edl.sources.server import ServerSource
 from edl.sources.words import strip_end
 from edl.spec import Split
 
-FETCH_ROWS = 4096  # at a time: what fits into a processor's cache as Python objects
+FETCH_ROWS = 8192  # at a time: so many that a column of all of them costs little more than one of a few
 LOCK_SECS = 1  # how long a question waits for a lock, the least of MySQL: the parser looks tables up
 
 _STRICT = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"
@@ -250,7 +250,7 @@ class MySQLSource(ServerSource[MySQLColumn, MySQLConnection]):
 
     def _fetch(self, cursor: Any) -> tuple[Rows, bool]:
         with self._runs(), self._errors(""):
-            rows, is_more = fetch_rows(cursor, FETCH_ROWS)
+            rows, is_more = fetch_columns(cursor, FETCH_ROWS)
         if not is_more:
             self._used = time.monotonic()
         return rows, is_more
@@ -281,7 +281,7 @@ class MySQLSource(ServerSource[MySQLColumn, MySQLConnection]):
             return
         self._stop(self.connection)
         try:
-            while fetch_rows(result, FETCH_ROWS)[1]:
+            while result.read_rows(FETCH_ROWS)[1]:
                 pass
         except ERRORS as error:
             result.unbuffered_active = False
