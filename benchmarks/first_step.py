@@ -1,4 +1,4 @@
-"""Duration of a TRAIN statement until its first optimizer steps: the first of a session, and the next one.
+"""Duration of a TRAIN statement until its first optimizer steps: the first of a session, and the next one 5 s later.
 
 Besides the steps, the figures include up to a fifth of a second until progress is reported.
 """
@@ -15,6 +15,9 @@ from edl.jobs.events import EpochEnd, Progress, StatementEvent
 from sqlflow_edl.session.observer import Silent
 
 ROWS = 20_000
+PAUSE = (
+    5.0  # seconds in which a person writes the next statement, and the session starts what workers will need
+)
 PLACES = {"in one process": 0, "with one worker": 1}
 
 
@@ -55,8 +58,9 @@ def _first_and_next(folder: Path, framework: str, workers: int) -> tuple[float, 
         f"model.framework = {framework}, train.num_workers = {workers} VALIDATE 0 LABEL y INTO first_step"
     )
     with dense_session(folder, ROWS) as session:
-        seconds = []
+        seconds: list[float] = []
         for _ in range(2):
+            time.sleep(PAUSE if seconds else 0.0)
             clock = Clock()
             session.observer = clock
             began = time.perf_counter()

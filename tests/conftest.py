@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 # All processes of a run share the machine code of the kernels, which takes 12 s to compile.
 for name, value in {
     "EDL_DEVICE": "cpu",
+    "EDL_STANDBY": "0",  # most sessions of tests end after their first job with workers
     numba_cache.FOLDER: str(numba_cache.cache_folder() or ""),
     "KERAS_BACKEND": "tensorflow",
     "TF_CPP_MIN_LOG_LEVEL": "3",

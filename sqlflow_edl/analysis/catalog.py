@@ -206,6 +206,7 @@ OPTIMIZERS = Catalog(
         ),
         Entry(LEAST_SQUARES, "Exact solution of LinearRegressor, by a decomposition of all rows."),
     ),
+    suffix="optimizer",
 )
 
 

@@ -63,16 +63,25 @@ class _Entries(dict[str, E]):
 
 
 class Catalog(Generic[E_co]):
-    """Entries by name and alias; case, underscores and spaces are ignored. check_name: as of `_Entries`."""
+    """Entries by name and alias; case, underscores and spaces are ignored.
+
+    check_name: as of `_Entries`. suffix: of names in other libraries, such as AdagradOptimizer.
+    """
 
     def __init__(
-        self, noun: str, entries: Iterable[E_co], check_name: Callable[[str], object] = lambda name: None
+        self,
+        noun: str,
+        entries: Iterable[E_co],
+        check_name: Callable[[str], object] = lambda name: None,
+        suffix: str = "",
     ) -> None:
         self.noun = noun
+        self._suffix = suffix
         self.entries: Mapping[str, E_co] = _Entries(entries, check_name)
 
     def find(self, name: str) -> E_co | None:
         key = normalize_name(name)
+        key = key.removesuffix(self._suffix) or key
         for entry in self.entries.values():
             if key == normalize_name(entry.name) or key in map(normalize_name, entry.aliases):
                 return entry

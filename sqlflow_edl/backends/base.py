@@ -10,12 +10,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from edl.data.cells import format_count
 from edl.errors import ClusterError
 from edl.jobs.events import StatementEvent
 from edl.jobs.job_folder import JobFolder, State, Status
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import Row, Snapshot
-from sqlflow_edl.reports.text import format_count
 
 
 class LostSightError(ClusterError):

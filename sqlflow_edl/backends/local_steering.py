@@ -9,6 +9,7 @@ from pathlib import Path
 from edl.checkpoints import factory
 from edl.cluster.local.client import is_supervised
 from edl.cluster.quota.quota import Quota
+from edl.data.cells import format_count
 from edl.errors import ClusterError
 from edl.jobs.cluster_folder import SCRIPT_MASTER, ClusterFolder
 from edl.jobs.job_folder import JobFolder
@@ -18,7 +19,6 @@ from sqlflow_edl.backends import master_call
 from sqlflow_edl.backends.base import Numbers
 from sqlflow_edl.backends.report import state_of
 from sqlflow_edl.backends.steering import PauseObstacle, ending
-from sqlflow_edl.reports.text import format_count
 
 POLL = 0.1
 

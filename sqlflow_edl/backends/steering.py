@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
+from edl.data.cells import format_count
 from edl.errors import ClusterError
 from edl.jobs.job_folder import JobFolder
 from edl.models.pending import resume_command
 from edl.spec import Checkpoints, JobSpec, from_json
 from sqlflow_edl.backends.base import Numbers
-from sqlflow_edl.reports.text import format_count
 
 
 class PauseObstacle(NamedTuple):

@@ -1,6 +1,7 @@
 """Execution of programs: in the session's training process, or with a master and workers, here or on Kubernetes.
 
-A JobSpec's `cluster.workers` decides: 0 is the training process, which also runs jobs without rows.
+A JobSpec's `cluster.workers` decides: 0 is the training process, which also runs jobs without rows. After a job with
+workers, a supervisor waits for the next one (`edl.cluster.local.standby`).
 
 The training process runs one job at a time; it is started early and kept between statements. Each framework has a
 process of its own: two in one process would each take all cores. The process of a framework that the next statement
@@ -13,23 +14,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from edl import reachability
-from edl.cluster.local.client import SupervisedJob, start_detached
 from edl.cluster.quota.quota import use_of
 from edl.data.pinned import write_pinned
 from edl.data.source import Pinned
 from edl.jobs.cluster_folder import ClusterFolder, RunSpec, master_timeout, with_surroundings
 from edl.jobs.cores import available_cores
-from edl.jobs.events import JobEvent, ProcessEvent
+from edl.jobs.events import ProcessEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.recording import JobRecorder
 from edl.run.idle_processes import IdleProcesses
 from edl.run.training_client import TrainingProcess
-from edl.spec import ENSEMBLE, JobSpec
+from edl.spec import ENSEMBLE, Cluster, JobSpec
+from edl.spec.job import Framework
 from sqlflow_edl.backends.base import Follower
 
 if TYPE_CHECKING:
+    from edl.cluster.local.standby import Standby
     from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings
 
 _FRAMEWORKS = {
@@ -52,6 +56,7 @@ class Submitter:
     def __init__(self, quota: Path | None = None, share: int = 1) -> None:
         self._quota = quota
         self._local = LocalSubmitter(share)
+        self._standby: Standby | None = None  # for the next job with workers
 
     def warm(self, framework: str) -> None:
         """Start a training process of the framework in advance; return at once."""
@@ -60,6 +65,13 @@ class Submitter:
     def prepare_trials(self, framework: str) -> None:
         """Start a process for the trials of a search in advance, whose own one is warm; return at once."""
         self._local.prepare_trials(framework)
+
+    def prepare_workers(self, framework: Framework, cluster: Cluster) -> None:
+        """Start in advance what workers of the framework need; return at once."""
+        if cluster.workers:
+            self._wait_with(
+                _run_spec(framework, cluster.workers), collectives=cluster.strategy == "allreduce"
+            )
 
     def starting(self, spec: JobSpec, on: KubernetesSettings | None) -> str:
         """Return the reason why a job of the spec waits before its first step; empty if it starts quickly."""
@@ -88,11 +100,33 @@ class Submitter:
         if not (spec.cluster.workers and spec.rows.total):
             return self._run_recorded(job, spec, follower, weights)
         if on is None:
-            how = make_run_spec(spec, self._quota)
-            return run_in_processes(job, how, follower.progress, keeps_best=spec.search is not None)
+            return self._run_in_processes(job, spec, follower)
         from sqlflow_edl.backends.kubernetes import submit
 
         return submit.run(job, spec, pinned, on, follower)
+
+    def _run_in_processes(self, job: JobFolder, spec: JobSpec, follower: Follower) -> Outcome:
+        """Run the job with workers, by the supervisor that waits if it fits, and start one for the next job."""
+        from edl.cluster.local.client import SupervisedJob
+
+        how, collectives = make_run_spec(spec, self._quota), spec.cluster.strategy == "allreduce"
+        standby, self._standby = self._standby, None
+        if standby is not None and not standby.fits(how, collectives=collectives):
+            standby.close()
+            standby = None
+        with SupervisedJob.start(job, how, standby) as running:
+            outcome = running.follow(follower.progress, keeps_best=spec.search is not None)
+        self._wait_with(how, collectives=collectives)
+        return outcome
+
+    def _wait_with(self, how: RunSpec, *, collectives: bool) -> None:
+        """Let a supervisor wait for a job that runs like this, unless one does."""
+        from edl.cluster.local.standby import Standby
+
+        if self._standby is not None and not self._standby.fits(how, collectives=collectives):
+            self._standby.close()
+            self._standby = None
+        self._standby = self._standby or Standby.start(how, collectives=collectives)
 
     def _run_recorded(
         self, job: JobFolder, spec: JobSpec, follower: Follower, weights: Path | None
@@ -129,6 +163,9 @@ class Submitter:
 
     def close(self) -> None:
         self._local.close()
+        if self._standby is not None:
+            self._standby.close()
+            self._standby = None
 
 
 def make_run_spec(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> RunSpec:
@@ -138,28 +175,22 @@ def make_run_spec(spec: JobSpec, quota: Path | None, *, detached: bool = False) 
     wrong.
     """
     reachability.limit()  # else each process would fail
-    threads = max(1, available_cores() // spec.cluster.workers)
-    return RunSpec(
-        spec.framework,
-        threads=threads,
+    return msgspec.structs.replace(
+        _run_spec(spec.framework, spec.cluster.workers),
         quota=use_of(spec.cluster, quota),
         detached=detached,
         master_timeout=master_timeout(os.environ),
     )
 
 
-def run_in_processes(
-    job: JobFolder, how: RunSpec, on_event: Callable[[JobEvent], None], *, keeps_best: bool = False
-) -> Outcome:
-    """Run the job in the folder, over its pinned rows, and wait for it; raises the job's own error if it fails.
-    keeps_best: see `SupervisedJob.follow`.
-    """
-    with SupervisedJob.start(job, how) as running:
-        return running.follow(on_event, keeps_best=keeps_best)
+def _run_spec(framework: Framework, workers: int) -> RunSpec:
+    return RunSpec(framework, threads=max(1, available_cores() // workers))
 
 
 def leave_processes(job: JobFolder, how: RunSpec) -> None:
     """Start the job, which continues when this process ends. Raises ClusterError if it does not start."""
+    from edl.cluster.local.client import start_detached
+
     start_detached(job, how)
 
 

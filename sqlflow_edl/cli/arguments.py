@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
-from edl.data.url import SUFFIXES, redacted
 from sqlflow_edl.cli.program.variables import assignment
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -42,6 +41,8 @@ class Parser(argparse.ArgumentParser):
         near = _nearest(wrong, choices)
         if "argument COMMAND" in message and near:
             self._stop(f"{shlex.quote(wrong)} is not a command{near}")
+        from edl.data.url import redacted
+
         shown = _URL.sub(lambda url: redacted(url[0]), message) + near
         if "did you mean" in shown:
             self._stop(shown)
@@ -255,6 +256,8 @@ def command_meant(word: str, arguments: Sequence[str]) -> str:
     clauses = _CLAUSES.get(word.lower())
     if clauses is None:
         return ""
+    from edl.data.url import SUFFIXES
+
     rows = next(
         (argument for argument in arguments if argument.lower().endswith(tuple(SUFFIXES))), "customers.csv"
     )

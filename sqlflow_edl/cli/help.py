@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError, did_you_mean
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.arguments import Commands, display, subcommand
 from sqlflow_edl.cli.errors import report_errors
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 COLUMNS = ("topic", "title")
 FOUND = ("topic", "section", "line")
@@ -55,6 +57,8 @@ def help_(options: argparse.Namespace) -> int:
 
 def _pages() -> dict[str, Traversable]:
     """Return the pages by topic: the name, of a tutorial with its folder."""
+    from importlib.resources import files
+
     folder = files("sqlflow_edl.docs")
     folders = (("", folder), (f"{TUTORIALS}/", folder / TUTORIALS))
     return {

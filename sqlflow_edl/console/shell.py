@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from edl.data import redacted
+from edl.data.cells import format_count
 from edl.errors import SQLFlowError
 from edl.installation import VERSION
 from edl.jobs.termination import TerminatedError
@@ -16,7 +17,6 @@ from sqlflow_edl.console.screen import Screen
 from sqlflow_edl.console.secrets import holds_secret
 from sqlflow_edl.console.statements import Statements
 from sqlflow_edl.errors.render import render
-from sqlflow_edl.reports.text import format_count
 
 
 class Shell:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
+from edl.data.cells import format_count
 from edl.jobs.snapshot import Row
 from sqlflow_edl.backends.base import LogLines
 from sqlflow_edl.backends.report import INSTANCES, JOBS, SERVERS, JobReport, facts, instance_rows, server_rows
@@ -13,7 +14,6 @@ from sqlflow_edl.display.output import as_table, write_rows
 from sqlflow_edl.display.progress import bar
 from sqlflow_edl.display.terminal import Capabilities, capabilities, console, in_ascii
 from sqlflow_edl.display.views import OTHERS, show_list
-from sqlflow_edl.reports.text import format_count
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType

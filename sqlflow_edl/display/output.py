@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
-from edl.data.cells import cell, format_exact
+from edl.data.cells import cell, format_count, format_exact
 from edl.errors import SQLFlowError
 from sqlflow_edl.display.terminal import UNBOUNDED, console, is_smart
-from sqlflow_edl.reports.text import format_count
 
 if TYPE_CHECKING:
     import pyarrow as pa

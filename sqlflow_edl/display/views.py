@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import IO, TYPE_CHECKING, Any
 
+from edl.data.cells import format_count
 from edl.spec import ScoreCurve
 from sqlflow_edl.charts.curves import area, roc_points
 from sqlflow_edl.display.grid import grid
@@ -34,7 +35,7 @@ from sqlflow_edl.display.terminal import Capabilities, capabilities, console, in
 from sqlflow_edl.reports.drift import SHOWN as COLUMNS_OF_DRIFT
 from sqlflow_edl.reports.drift import cells
 from sqlflow_edl.reports.result import Result, View
-from sqlflow_edl.reports.text import format_count, number, percent, size
+from sqlflow_edl.reports.text import number, percent, size
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from edl.data.cells import format_count
 from edl.jobs.trials import are_refitted
 from edl.models.archive import Archive
 from edl.models.fitting import Fitting
@@ -163,7 +164,7 @@ def _importances(archive: Archive) -> Rows:
     """List the columns by the importance that a search measured, or of trees by their splits, the largest first."""
     of_trees = {
         importance.column: f"gain {words.percent(importance.gain)}, "
-        f"{words.format_count(round(importance.splits), 'split')}"
+        f"{format_count(round(importance.splits), 'split')}"
         for importance in importances(archive)
     }
     measured = archive.importances

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from edl.data.cells import format_count
 from sqlflow_edl.reports import table
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.reports.text import format_count, number, percent
+from sqlflow_edl.reports.text import number, percent
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from edl.data.cells import format_count
 from edl.models.archive import Archive
 from edl.spec import TREES, JobSpec, matrix_columns
-from sqlflow_edl.reports.text import format_count, value
+from sqlflow_edl.reports.text import value
 
 
 @dataclass(frozen=True, slots=True)

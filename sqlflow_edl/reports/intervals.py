@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from edl.models.archive import Archive
 from edl.spec import Residuals
 
@@ -80,6 +83,12 @@ def hanley_mcneil(auc: float, inside: float, outside: float) -> Interval:
     )
     half = NORMAL * math.sqrt(max(spread, 0.0) / (inside * outside))
     return max(auc - half, 0.0), min(auc + half, 1.0)
+
+
+def mean_interval(errors: npt.NDArray[np.float64]) -> Interval:
+    """Return the interval of the mean of errors that are at least 0, by the normal approximation."""
+    mean, half = float(errors.mean()), NORMAL * float(errors.std()) / math.sqrt(len(errors))
+    return max(mean - half, 0.0), mean + half
 
 
 def _of_errors(residuals: Residuals, metrics: dict[str, float | None]) -> dict[str, Interval]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from edl.data.cells import format_count
 from edl.data.metric_tables import importances, one_row
 from edl.data.results import ResultFolder
 from edl.evaluation.prediction import added_names
@@ -21,7 +22,7 @@ from sqlflow_edl.reports.importances import unit
 from sqlflow_edl.reports.intervals import wilson
 from sqlflow_edl.reports.near_perfect import doubt
 from sqlflow_edl.reports.result import Result, View
-from sqlflow_edl.reports.text import format_count, number
+from sqlflow_edl.reports.text import number
 from sqlflow_edl.reports.verdict import verdict, verdict_of_evaluation
 from sqlflow_edl.syntax.ast import Statement
 

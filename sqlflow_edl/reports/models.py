@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from edl.errors import SemanticError
 from edl.extension_loader import defer
 from edl.models.archive import Archive, read_archive
 from edl.models.registry.base import Registry
@@ -199,6 +200,16 @@ def drop_model(registry: Registry, statement: Statement) -> Result:
     return Result(statement, message=what)
 
 
+def find_present(registry: Registry, statement: Statement) -> str:
+    """Return the model that makes CREATE MODEL IF NOT EXISTS needless as name@version; empty for other statements."""
+    if not statement.if_absent:
+        return ""
+    try:
+        return registry.find(str(statement.into[0])).reference
+    except SemanticError:  # there is none, or its training failed
+        return ""
+
+
 def read_model(registry: Registry, statement: Statement) -> Archive:
     """Read the archive of the statement's model, without its weights."""
     with open_archive(registry, statement, str(statement.model)) as archive:
@@ -234,6 +245,8 @@ HANDLERS: Mapping[Kind, Callable[[Registry, Statement], Result]] = {
     "show_columns": defer(OF_BIGQUERY, "show_columns"),
     "show_weights": defer(OF_BIGQUERY, "show_weights"),
     "show_centroids": defer(OF_BIGQUERY, "show_centroids"),
+    "show_confusion": defer(OF_BIGQUERY, "show_confusion"),
+    "show_roc_curve": defer(OF_BIGQUERY, "show_roc_curve"),
     "describe_model": describe_model,
     "set_model": set_model,
     "set_tag": set_tag,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from edl.data.cells import format_count
 from edl.models.archive import Archive
 from edl.models.fitting import Fitting
 from edl.spec import JobSpec
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.reports.intervals import hanley_mcneil, measured_rows, wilson
-from sqlflow_edl.reports.text import format_count, number
+from sqlflow_edl.reports.text import number
 
 # Least value at the lower end of the 95 % interval. Iris, wine and breast_cancer are below, with whichever model.
 BETTER_THAN_GUESSING = (

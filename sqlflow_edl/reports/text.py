@@ -7,19 +7,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from edl import spec
+from edl.data.cells import format_count
 from edl.data.source import RowEstimate
 from edl.jobs.trials import Trial
-from edl.models.fitting import ColumnSummary
-from edl.sources.pinning_cost import PinningCost
 from edl.spec.forecast import Step
 from edl.spec.job import ROW_LIMITS, TREES
-from sqlflow_edl.analysis.catalog import MODELS
 from sqlflow_edl.analysis.checks.warning import format_share
+
+if TYPE_CHECKING:
+    from edl.models.fitting import ColumnSummary
+    from edl.sources.pinning_cost import PinningCost
 
 SHOWN = 8  # entries of a vocabulary, of boundaries, of classes, of frequent values
 LEADING = 5  # columns of a summary, by their importance
@@ -362,11 +364,6 @@ def leading_shares(columns: Mapping[str, float]) -> str:
     return ", ".join(listed) + (f"; {others:,} other{'s' if others > 1 else ''}" if others else "")
 
 
-def format_count(count: int, noun: str = "row") -> str:
-    """Format a count with its noun: `1 row`, `1,200 rows`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def length_of_refit(trial: Trial) -> str:
     """Return the length of a model's training on all rows: `153 rounds` of trees, or `20 epochs`."""
     return _length(trial, trial.refit or 0)
@@ -379,6 +376,8 @@ def length_of_trial(trial: Trial) -> str:
 
 def _length(trial: Trial, count: int) -> str:
     name, _, library = trial.name.partition(",")[0].partition(" (")
+    from sqlflow_edl.analysis.catalog import MODELS
+
     named = MODELS.find(name)  # a candidate of a search by one model does not name the library
     of_trees = library.rstrip(")") in TREES or (named is not None and set(named.frameworks) <= set(TREES))
     return format_count(count, "round" if of_trees else "epoch")

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from edl.data.cells import format_count
 from edl.models.archive import Archive
 from edl.spec import Label, Residuals
 from sqlflow_edl.reports.intervals import measured_rows
-from sqlflow_edl.reports.text import format_count, number, percent, value
+from sqlflow_edl.reports.text import number, percent, value
 
 Figures = Mapping[str, float | None]
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from edl import data, spec
 from edl.data import Pinned
+from edl.data.cells import format_count
 from edl.data.pinned import pin_rows
 from edl.errors import SQLFlowError
 from edl.features.arrays import Bools, Ints, plain_array
@@ -30,7 +31,6 @@ from sqlflow_edl.analysis.checks.drift import DRIFTED, ColumnDrift, compare
 from sqlflow_edl.analysis.checks.duplicates import row_hashes
 from sqlflow_edl.analysis.rows.repeatable import is_repeatable, reads_other_tables
 from sqlflow_edl.analysis.search.table_probe import select_part
-from sqlflow_edl.reports.text import format_count
 
 MOST_ROWS = 100_000  # that are read from a server for this alone
 MOST_COLUMNS = 5  # that a note names

@@ -29,6 +29,7 @@ from edl.installation import install_extras
 from edl.jobs.job_folder import state_folder
 from edl.models.archive import read_archive
 from edl.models.registry.base import Registry
+from edl.spec.job import Framework
 from edl.spec.measurement import Measurement
 from edl.spec.strategy import complete_settings
 from sqlflow_edl.analysis import inference, measurement, train
@@ -102,7 +103,7 @@ class CheckedTraining:
     here: bool
 
     @property
-    def framework(self) -> str:
+    def framework(self) -> Framework:
         """Framework that trains, as far as it is known."""
         if self.settings is None or self.errors:
             return spec.ENSEMBLE
@@ -125,6 +126,15 @@ class CheckedTraining:
         settings = self.settings.settings
         shared = settings.only_fits or complete_settings(running.cluster(settings)).workers
         return settings.framework if not shared and is_installed(settings.framework) else ""
+
+    def cluster(self, workers: int | None) -> spec.Cluster | None:
+        """Return the cluster of the training, as far as it is known before its columns are; None of a search.
+
+        workers: of the session, which override the statement's.
+        """
+        if self.settings is None or self.errors or not is_installed(self.framework):
+            return None
+        return complete_settings(running.cluster(self.settings.settings, workers))
 
 
 @dataclass(frozen=True, slots=True)

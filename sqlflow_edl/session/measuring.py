@@ -9,6 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from edl import data
+from edl.data.cells import format_count
 from edl.evaluation.predicted_rows import Found, measure
 from edl.jobs.job_folder import JobFolder
 from edl.run.result_tables import store
@@ -18,7 +19,6 @@ from sqlflow_edl.analysis.programs.outline import title
 from sqlflow_edl.errors.spans import shift_spans
 from sqlflow_edl.reports.plan import Row
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.reports.text import format_count
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.observer import Observer, report
 from sqlflow_edl.syntax.ast import Statement

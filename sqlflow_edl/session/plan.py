@@ -19,6 +19,7 @@ from sqlflow_edl.session.activation import current_version, find_comparison
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.extended_statements import phase_of_extensions
 from sqlflow_edl.session.predictions import used_statements
+from sqlflow_edl.session.segments import segment_columns
 from sqlflow_edl.syntax import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.kinds import Kind
@@ -33,7 +34,14 @@ def explain(compiler: Compiler, statement: Statement, *, syntax: bool = True) ->
     """
     if syntax:
         compiler.check_syntax(statement)
-    rows = PLANNERS[statement.kind](compiler, statement)
+    if present := models.find_present(compiler.registry, statement):
+        rows = [("statement", title(statement, compiler.dialect), f"nothing, as there is {present}", "")]
+    else:
+        rows = PLANNERS[statement.kind](compiler, statement)
+        if columns := segment_columns(statement):
+            rows.append(
+                ("segments", ", ".join(columns), "a row for each combination of values", plan.WRITTEN)
+            )
     return Result(statement, reader=table.texts(plan.COLUMNS, rows), view="sections")
 
 

@@ -18,7 +18,6 @@ from edl.errors import SemanticError, SourceError, Span, SQLFlowError
 from edl.extension_loader import load
 from edl.models.registry.base import Registry
 from edl.spec import JobSpec
-from sqlflow_edl.analysis.inference import confidence
 from sqlflow_edl.analysis.programs.ddl import tables_read
 from sqlflow_edl.analysis.programs.outline import verb
 from sqlflow_edl.errors.spans import set_missing_spans
@@ -89,6 +88,8 @@ class Predictions:
         """Return the error of a statement with calls in place of the tables' names, or the one for a column that they
         had before.
         """
+        from sqlflow_edl.analysis.inference import confidence
+
         if (renamed := confidence.find_renamed(error.message, self._columns)) is not None:
             place = re.search(re.escape(renamed.name), statement.text, re.IGNORECASE)
             span = Span(*place.span()).shift(statement.span.start) if place else statement.span

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from edl.data import Pinned, Source
+from edl.data.cells import format_count
 from edl.data.retry import insisting
 from edl.data.source import LockedError
 from edl.errors import SemanticError, SQLFlowError
@@ -35,6 +36,7 @@ from edl.models.fitting import read_fitting
 from edl.models.pending import Intent, Rival, mark_handled, write_intent
 from edl.models.registry.records import ModelRecord
 from edl.run.archive import save_transform
+from edl.run.result_tables import store
 from edl.spec import NO_FRAMEWORK, JobSpec
 from sqlflow_edl.analysis.search.limits import Clock
 from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
@@ -45,7 +47,7 @@ from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.reports import job_results, text
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.same_statement import describe_jobs
-from sqlflow_edl.session import activation, comparison
+from sqlflow_edl.session import activation, comparison, segments
 from sqlflow_edl.session.compiler import Compiler, target_span, with_other_store
 from sqlflow_edl.session.file_release import FileRelease
 from sqlflow_edl.session.observer import Observer, report
@@ -103,17 +105,47 @@ class JobRunner:
         """Run the statement. Raises SQLFlowError, with a place in the program's text where there is one."""
         self._began = time.time()
         self._compiler = replace(self._compiler, clock=Clock())
+        if columns := segments.segment_columns(statement):
+            return self._evaluate_segments(statement, columns)
         if not statement.traits.generated:
             with self._job(statement) as job:
                 return without_program()[statement.kind](self._compiler, statement, job, self._observer)
         on = self._settings(statement)
         return self._train(statement, on) if statement.trains else self._use(statement, on)
 
+    def _evaluate_segments(self, statement: Statement, columns: tuple[str, ...]) -> Result:
+        """Return the figures of each segment of an EVALUATE, or write them into its table."""
+        if self._compiler.detached:
+            raise SemanticError(
+                "segments are measured in the client, so the statement cannot be detached",
+                span=statement.span,
+                hint="leave --detach out",
+            )
+        target = str(statement.into[0]) if statement.into else ""
+        if target:
+            with set_missing_spans(target_span(statement)):
+                self._source.check_target(target)
+        measured = segments.evaluate_segments(self._compiler, self.run, statement, columns)
+        report(self._observer, measured.new_notes)
+        result = Result(statement, measured.message, measured.notes, reader=measured.table.to_reader())
+        if not target:
+            return result
+        with self._job(statement) as job, set_missing_spans(target_span(statement)):
+            [rows] = store(self._source, job.id, {target: measured.table.to_batches})
+        message = f"{measured.message}; wrote {format_count(rows)} to {target}"
+        return Result(statement, message, measured.notes, rows=rows)
+
     def _train(self, statement: Statement, on: KubernetesSettings | None) -> Result:
         registry = self._compiler.registry
         checked = self._compiler.check_training(statement)
         if checked.process:
             self._submitter.warm(checked.process)
+        elif (
+            on is None
+            and not self._compiler.detached
+            and (cluster := checked.cluster(self._compiler.workers))
+        ):
+            self._submitter.prepare_workers(checked.framework, cluster)
         plan = self._compiler.training_plan(statement, checked)
         if isinstance(plan, SearchPlan) and not (self._compiler.workers or self._compiler.has_master):
             self._submitter.prepare_trials(plan.first_plan.settings.framework)

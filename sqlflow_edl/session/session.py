@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,22 +25,15 @@ from edl.errors import SemanticError, SourceError, SQLFlowError, raise_all
 from edl.extension_loader import ExtensionError, load
 from edl.jobs import job_folder
 from edl.models.registry.factory import open_registry
-from sqlflow_edl.analysis.inference import confidence
 from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.errors.spans import shift_spans
-from sqlflow_edl.reports import models
 from sqlflow_edl.reports.result import Result, Results
 from sqlflow_edl.session import detached, passed_on
-from sqlflow_edl.session.advice.corrections import add_correction, correct_errors
 from sqlflow_edl.session.advice.file_readings import describe_file_readings
-from sqlflow_edl.session.compiler import CompiledStatement, Compiler
 from sqlflow_edl.session.file_release import FileRelease
 from sqlflow_edl.session.frames import Frames
 from sqlflow_edl.session.observer import Observer, Silent, report
-from sqlflow_edl.session.plan import explain
 from sqlflow_edl.session.predictions import Predictions, refuse_in_job
-from sqlflow_edl.session.program_check import ProgramCheck
-from sqlflow_edl.session.runner import JobRunner
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.parse import read_statements
 from sqlflow_edl.syntax.predict_calls import calls_predict
@@ -51,6 +44,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from sqlflow_edl.backends.kubernetes.settings import Configuration
+    from sqlflow_edl.session.compiler import CompiledStatement, Compiler
+    from sqlflow_edl.session.runner import JobRunner
 
 TRACKED_BY = ("OPENLINEAGE_", "MLFLOW_TRACKING_URI")  # variables of systems that follow statements
 _DESCRIBE = re.compile(r"(?i)\s*DESC(?:RIBE)?\s+([\w.]+)\s*;?\s*")
@@ -176,6 +171,9 @@ class Session:
         """Return the errors that can be found before any statement runs: one or None for each statement."""
         if len(program) == 1:
             return [program[0] if isinstance(program[0], SQLFlowError) else None]
+        from sqlflow_edl.session.advice.corrections import add_correction
+        from sqlflow_edl.session.program_check import ProgramCheck
+
         errors = ProgramCheck(self.compiler).problems(program)
         for statement, error in zip(program, errors, strict=True):
             if error is not None and isinstance(statement, Statement):
@@ -223,21 +221,25 @@ class Session:
                 hint="detach TRAIN … INTO, PREDICT into a table, EVALUATE … INTO, EXPLAIN … INTO",
             )
         self._start(statement)
-        return self._run(statement, detached=True)
+        return self._find_present(statement) or self._run(statement, detached=True)
 
     def execute(self, statement: Statement) -> Result:
         """Run one statement. Raises SQLFlowError, with a place in the program's text where there is one."""
         self._start(statement)
         if statement.plan:
             return self.plan(statement)
-        with correct_errors(self.compiler, statement):
+        with self._correct_errors(statement):
             return self._execute(statement)
 
     def _execute(self, statement: Statement) -> Result:
-        if about_models := models.HANDLERS.get(statement.kind):
-            return about_models(self.registry, statement)
         if statement.kind == "sql":
             return self._sql(statement)
+        from sqlflow_edl.reports import models
+
+        if (present := self._find_present(statement)) is not None:
+            return present
+        if about_models := models.HANDLERS.get(statement.kind):
+            return about_models(self.registry, statement)
         run = partial(self._run, statement)
         if not any(name.startswith(TRACKED_BY) for name in os.environ):
             return run()
@@ -264,7 +266,9 @@ class Session:
         """
         self._say_readings(statement)
         self._say_file_readings(statement)
-        with correct_errors(self.compiler, statement):
+        from sqlflow_edl.session.plan import explain
+
+        with self._correct_errors(statement):
             return explain(self.compiler, statement, syntax=syntax)
 
     def compile(self, text: str) -> list[CompiledStatement]:
@@ -272,14 +276,16 @@ class Session:
         result, compiler = [], replace(self.compiler, runs_here=False)
         for statement in self.parse(text):
             if statement.trains:
-                with correct_errors(compiler, statement):
+                with self._correct_errors(statement, runs_here=False):
                     result.append(compiler.compile(statement))
                 report(self.observer, result[-1].notes, result[-1].warnings)
         return result
 
     @property
     def compiler(self) -> Compiler:
-        """Compiler with the current settings of the session."""
+        """Compiler with the current settings of the session. It is imported for the first statement that needs it."""
+        from sqlflow_edl.session.compiler import Compiler
+
         return Compiler(
             self.source,
             self.registry,
@@ -293,6 +299,17 @@ class Session:
         )
 
     # Inside ------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _correct_errors(self, statement: Statement, *, runs_here: bool = True) -> Iterator[None]:
+        """Add the statement that was meant to the errors of a statement, where one is found."""
+        try:
+            yield
+        except SQLFlowError as error:
+            from sqlflow_edl.session.advice.corrections import add_correction
+
+            add_correction(error, replace(self.compiler, runs_here=runs_here), statement)
+            raise
 
     def _start(self, statement: Statement) -> None:
         self.observer.started(statement)
@@ -329,6 +346,8 @@ class Session:
         return self._runner(compiler).run(statement)
 
     def _runner(self, compiler: Compiler) -> JobRunner:
+        from sqlflow_edl.session.runner import JobRunner
+
         return JobRunner(compiler, self._submitter, self.observer, self._store, self._file)
 
     def _commit_finished(self) -> None:
@@ -355,6 +374,8 @@ class Session:
 
     def _predict(self, statement: Statement) -> Result:
         """Return the rows of a call in a query."""
+        from sqlflow_edl.reports import models
+
         if about_model := models.HANDLERS.get(statement.kind):
             answer = about_model(self.registry, statement)
             if answer.reader is None:
@@ -373,6 +394,14 @@ class Session:
         except SQLFlowError:
             return ""
 
+    def _find_present(self, statement: Statement) -> Result | None:
+        """Return the result of CREATE MODEL IF NOT EXISTS for a model that exists; None for other statements."""
+        from sqlflow_edl.reports import models
+
+        present = models.find_present(self.registry, statement)
+        message = f"there is a model {present} already; nothing is trained"
+        return Result(statement, message=message) if present else None
+
     def _with_correction(self, error: SourceError, statement: Statement) -> SourceError:
         """Return the error of ordinary SQL, with the statement that was probably meant if its syntax is wrong."""
         try:
@@ -390,6 +419,8 @@ class Session:
         except SourceError as error:
             if (name := self._described_model(statement.text)) and not statement.refused:
                 error.hint = f"{name} is a model: DESCRIBE MODEL {name}"
+            from sqlflow_edl.analysis.inference import confidence
+
             confidence.add_hint(error, statement.text, self.source)
             raise statement.refused or self._predictions.restore_names(
                 self._with_correction(error, statement), statement

@@ -189,6 +189,7 @@ class Statement:
     # SHOW MODELS LIKE pattern; DROP MODEL IF EXISTS
     like: str | None = None
     if_exists: bool = False
+    if_absent: bool = False  # CREATE MODEL IF NOT EXISTS
     tag: str = ""  # of SET MODEL … TAG, DROP MODEL … TAG
     warnings: tuple[str, ...] = ()
     # the error to raise if the database refuses ordinary SQL that was probably meant as another statement

@@ -33,6 +33,8 @@ Kind = Literal[
     "show_columns",  # ML.FEATURE_INFO
     "show_weights",  # ML.WEIGHTS
     "show_centroids",  # ML.CENTROIDS
+    "show_confusion",  # ML.CONFUSION_MATRIX of a model alone
+    "show_roc_curve",  # ML.ROC_CURVE of a model alone
     "describe_model",
     "set_model",
     "set_tag",
@@ -82,6 +84,8 @@ TRAITS: Mapping[Kind, Traits] = {
     "show_columns": Traits("FEATURE_INFO {model}", uses="model"),
     "show_weights": Traits("WEIGHTS {model}", uses="model"),
     "show_centroids": Traits("CENTROIDS {model}", uses="model"),
+    "show_confusion": Traits("CONFUSION_MATRIX {model}", uses="model"),
+    "show_roc_curve": Traits("ROC_CURVE {model}", uses="model"),
     "describe_model": Traits("DESCRIBE MODEL {model}", uses="model"),
     "set_model": Traits("SET MODEL {name} ACTIVE {version}", uses="model", changes_model=True),
     "set_tag": Traits("SET MODEL {name} TAG {tag} {version}", uses="model", makes="tag", changes_model=True),

@@ -27,7 +27,12 @@ _HINTS = {
     (
         "ALTER",
         "MODEL",
-    ): "write SET MODEL m ACTIVE 2 to use another version, or train a new one INTO the same name",
+    ): "write SET MODEL m ACTIVE 2 to use another version, or train a new one INTO the same name; in a shell, "
+    "sqlflow copy m --as n --to URL copies it to another name",
+    (
+        "EXPORT",
+        "MODEL",
+    ): "in a shell, sqlflow export my_model -o my_model.onnx writes it",
     ("DELETE", "MODEL"): "write DROP MODEL",
     ("LIST", "MODELS"): "write SHOW MODELS",
     ("SHOW", "MODEL"): "write SHOW MODELS, or DESCRIBE MODEL and a name",
@@ -113,6 +118,10 @@ def explain_lookalike(tokens: Sequence[Token]) -> StatementSyntaxError | None:
     first, second = words[0], words[1]
     place = Span(first.start, second.end)
     two_words = f"{first.word} {second.text.upper()}"
+    if [word.word for word in words[:2]] == ["CREATE", "MODEL"] and "REMOTE" in [word.word for word in words]:
+        what = "a remote model calls a service of Google's, and nothing is called from here"
+        instead = "train a model on rows of yours, or import the file of one"
+        return StatementSyntaxError(what, span=place, hint=instead)
     if (
         (first.word, second.word) == ("CREATE", "MODEL")
         and len(words) > 2

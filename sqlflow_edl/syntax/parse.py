@@ -21,7 +21,7 @@ from sqlflow_edl.syntax.error_messages import NoLabelError
 from sqlflow_edl.syntax.foreign_statements import find_reader
 from sqlflow_edl.syntax.keywords import LazyTokens
 from sqlflow_edl.syntax.lookalikes import correct_statement, find_quoted_names, find_rewriting, one_line
-from sqlflow_edl.syntax.predict_calls import calls_predict, explains, predict_calls
+from sqlflow_edl.syntax.predict_calls import calls_predict, explains, predict_calls, refuse_functions
 from sqlflow_edl.syntax.split import Piece, split
 
 DOUBT = "the SELECT is not SQL as sqlglot knows"  # beginning of a warning
@@ -119,7 +119,8 @@ def _statement(piece: Piece, text: str, dialect: Dialect) -> Statement:
             and explains(sql, dialect)
             and predict_calls(sql, dialect.name, piece.span.start) != []
         )
-        return Statement("sql", sql, piece.span, plan=planned, refused=piece.refused)
+        refused = piece.refused or refuse_functions(sql, dialect.name, piece.span.start)
+        return Statement("sql", sql, piece.span, plan=planned, refused=refused)
     if piece.query:
         _raise_doubts(piece, piece.query.end, text, dialect)
     return _build_extended(piece, piece.clauses, text, dialect)
@@ -145,7 +146,7 @@ def _build_extended(piece: Piece, clauses: LazyTokens, text: str, dialect: Diale
     from sqlflow_edl.syntax.ast_builder import build_statement
     from sqlflow_edl.syntax.clauses import parse_clauses
 
-    tree = parse_clauses(clauses, dialect)
+    tree = piece.tree or parse_clauses(clauses, dialect)
     statement = replace(
         build_statement(tree, text, dialect), text=_slice(text, piece.span), span=piece.span, plan=piece.plan
     )

@@ -25,19 +25,46 @@ from sqlflow_edl.syntax.kinds import Kind
 from sqlflow_edl.syntax.lexer import Token, code_tokens, name_value
 from sqlflow_edl.syntax.queries import trees
 
-# functions of BigQuery ML -> the statement with the same answer
+_CALLS_GOOGLE = (
+    "it calls a service of Google's; models here are trained on your rows, or imported from a file"
+)
+_TELLS_DRIFT = "EVALUATE says how its rows differ from the rows of the training"
+_IN_TRANSFORM = "it stands in TRANSFORM(…) of CREATE MODEL; in other queries, compute it in SQL"
+# functions of BigQuery ML -> the statement with the same answer, or the reason why there is none
 _INSTEAD = {
     "ADVANCED_WEIGHTS": "write ML.WEIGHTS(MODEL my_model)",
+    "ANNOTATE_IMAGE": _CALLS_GOOGLE,
     "ARIMA_COEFFICIENTS": "write DESCRIBE MODEL my_model: a forecast is made by trees here",
     "ARIMA_EVALUATE": "write ML.EVALUATE(MODEL my_model), which has the errors of two baselines, too",
+    "BUCKETIZE": _IN_TRANSFORM,
+    "DESCRIBE_DATA": "write SUMMARIZE SELECT … in DuckDB",
     "EXPLAIN_FORECAST": "write ML.FORECAST(MODEL my_model, …), or ML.GLOBAL_EXPLAIN(MODEL my_model)",
+    "FEATURE_CROSS": _IN_TRANSFORM,
+    "GENERATE_EMBEDDING": _CALLS_GOOGLE,
+    "GENERATE_TABLE": _CALLS_GOOGLE,
+    "GENERATE_TEXT": _CALLS_GOOGLE,
+    "HASH_BUCKETIZE": _IN_TRANSFORM,
+    "IMPUTER": _IN_TRANSFORM,
+    "LABEL_ENCODER": _IN_TRANSFORM,
+    "MIN_MAX_SCALER": _IN_TRANSFORM,
+    "ONE_HOT_ENCODER": _IN_TRANSFORM,
+    "PROCESS_DOCUMENT": _CALLS_GOOGLE,
+    "QUANTILE_BUCKETIZE": _IN_TRANSFORM,
+    "STANDARD_SCALER": _IN_TRANSFORM,
+    "TRANSCRIBE": _CALLS_GOOGLE,
+    "TRANSLATE": _CALLS_GOOGLE,
+    "UNDERSTAND_TEXT": _CALLS_GOOGLE,
+    "VALIDATE_DATA_DRIFT": _TELLS_DRIFT,
+    "VALIDATE_DATA_SKEW": _TELLS_DRIFT,
 }
+_MODELS_OF_SCHEMA = re.compile(r"\binformation_schema\s*\.\s*models\b", re.IGNORECASE)
 _AS = re.compile(r"(?P<value>\S+)\s+AS\s+(?P<key>\w+)", re.IGNORECASE)
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES")
 _EXPLAIN = {"mysql": ("EXPLAIN", "DESCRIBE", "DESC")}  # words for it, where a database has others
 _EXPLAINED = (*_QUERIES, "INSERT", "REPLACE", "UPDATE", "DELETE", "MERGE", "CREATE")
 _MARK = "sqlflow_edl_call_"
 _CALL = re.compile(r"\bpredict\b|\bml\s*\.", re.IGNORECASE)
+_REFUSED = re.compile(r"\bml\s*\.|\binformation_schema\s*\.\s*models\b", re.IGNORECASE)
 _FORM = "write PREDICT(my_model, (SELECT …)) or PREDICT(my_model, my_table)"
 _FORM_OF_ML = "write ML.{}(MODEL my_model, (SELECT …)) or ML.{}(MODEL my_model, TABLE my_table)"
 # functions of a query -> kind of the statement that does the same, and a setting of it
@@ -63,9 +90,11 @@ _NO_QUERY = ("FORECAST", "GLOBAL_EXPLAIN")
 # functions of a model alone
 _OF_MODELS: Mapping[str, Kind] = {
     "CENTROIDS": "show_centroids",
+    "CONFUSION_MATRIX": "show_confusion",
     "EVALUATE": "show_metrics",
     "FEATURE_IMPORTANCE": "show_importances",
     "FEATURE_INFO": "show_columns",
+    "ROC_CURVE": "show_roc_curve",
     "TRAINING_INFO": "show_curve",
     "TRIAL_INFO": "show_trials",
     "WEIGHTS": "show_weights",
@@ -110,6 +139,26 @@ class _Found:
 def calls_predict(text: str) -> bool:
     """Return True if the text may have a call: a quick look."""
     return _CALL.search(text) is not None
+
+
+def refuse_functions(text: str, dialect: str, start: int = 0) -> StatementSyntaxError | None:
+    """Return the error to raise if the database refuses a statement: for what BigQuery has, and nothing here.
+
+    Some databases have a schema `ml` of their own.
+    """
+    if not _REFUSED.search(text):
+        return None
+    tokens = list(code_tokens(text, 0, dialect_named(dialect)))
+    for ml, point, function, opening in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
+        if (ml.word, point.text, opening.text) != ("ML", ".", "(") or function.word in (*_KINDS, *_OF_MODELS):
+            continue
+        hint = _INSTEAD.get(function.word)
+        place = Span(ml.start, function.end).shift(start)
+        return StatementSyntaxError(f"there is no function ML.{function.word} here", span=place, hint=hint)
+    if match := _MODELS_OF_SCHEMA.search(text):
+        place = Span(*match.span()).shift(start)
+        return StatementSyntaxError("no table lists the models", span=place, hint="write SHOW MODELS")
+    return None
 
 
 def predict_calls(text: str, dialect: str, start: int = 0) -> list[PredictCall]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from edl.errors import Span, StatementSyntaxError, nearest
 from sqlflow_edl.syntax.dialects import Dialect
@@ -36,6 +37,10 @@ from sqlflow_edl.syntax.error_messages import (
 from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens
 from sqlflow_edl.syntax.lexer import Token, clause_tokens, code_tokens, with_hash_comments
 from sqlflow_edl.syntax.lookalikes import FEW, explain_lookalike
+
+if TYPE_CHECKING:
+    from lark import Token as LarkToken
+    from lark import Tree
 
 VERBS = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", "ANALYZE", "MAXIMIZE", "MINIMIZE", "RUN")  # behind TO
 _BARE = frozenset(("TRAIN", "PREDICT", "ANALYZE", "LABEL", "TARGET"))  # without TO
@@ -106,6 +111,7 @@ class Piece:
     ended: bool  # by a semicolon
     empty: bool = False  # nothing but comments
     clauses: LazyTokens | None = None  # None: ordinary SQL
+    tree: Tree[LarkToken] | None = None  # of the clauses, if they were parsed to find where they begin
     query: Span | None = None
     plan: bool = False  # EXPLAIN precedes it
     bare: bool = False  # without TO: an extended statement only if the query is complete
@@ -170,6 +176,8 @@ class _Walk:
         self._inside: Token | None = None  # the parenthesis around a TO TRAIN
         self._select: int | None = None  # start of the query of a CREATE … AS
         self._error: StatementSyntaxError | None = None
+        self._clauses: LazyTokens | None = None  # without TO, with their tree
+        self._tree: Tree[LarkToken] | None = None
 
     def piece(self) -> Piece:
         self._first = self._peek(0)
@@ -300,15 +308,19 @@ class _Walk:
             return False
         clauses = LazyTokens(clause_tokens(self._text, token.start, self._dialect))
         try:
-            statement = parse_clauses(clauses, self._dialect).children[0]
+            tree = parse_clauses(clauses, self._dialect)
         except StatementSyntaxError as error:
             self._remember(token, error)
             return False
+        statement = tree.children[0]
         rules = {getattr(child, "data", None) for child in getattr(statement, "children", ())}
         if token.word in ("LABEL", "TARGET") and "into" not in rules:
             self._remember(token, no_into(token, clauses.last()))
             return False
-        return self._is_query or bool(rules & {"attributes", "using", "into"})
+        if not (self._is_query or rules & {"attributes", "using", "into"}):
+            return False
+        self._clauses, self._tree = clauses, tree
+        return True
 
     def _ends_item(self, distance: int) -> bool:
         """Return True if the token may follow a name in a clause."""
@@ -346,7 +358,7 @@ class _Walk:
 
     def _make_extended_piece(self, token: Token, *, bare: bool = False) -> Piece:
         """Return a piece with a query up to `token` and clauses from there."""
-        clauses = LazyTokens(clause_tokens(self._text, token.start, self._dialect))
+        clauses = self._clauses or LazyTokens(clause_tokens(self._text, token.start, self._dialect))
         end = clauses.last().start
         ended = end < len(self._text)
         return Piece(
@@ -354,6 +366,7 @@ class _Walk:
             span=self._trim(self._first.start, clauses[-2].end),
             ended=ended,
             clauses=clauses,
+            tree=self._tree,
             query=self._trim(self._query_start, token.start) if self._is_query else None,
             plan=self._plan,
             bare=bare and self._is_query,

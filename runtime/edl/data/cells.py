@@ -1,4 +1,4 @@
-"""Text of one value as results show it: the same in tables, CSV, notebooks, and in columns that become text."""
+"""Text of a value, or of a count, as results show it: the same in tables, CSV, notebooks, and columns of texts."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ def format_exact(value: Any) -> str:
     if isinstance(value, decimal.Decimal):
         return f"{value:f}"  # str writes 0.0000001 as 1E-7
     return str(value)
+
+
+def format_count(count: int, noun: str = "row") -> str:
+    """Format a count with its noun: `1 row`, `1,200 rows`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _item(value: Any) -> str:

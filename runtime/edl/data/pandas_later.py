@@ -9,7 +9,6 @@ import functools
 import importlib.util
 import sys
 from collections.abc import Callable
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -28,7 +27,7 @@ def postpone() -> None:
         finder.look()
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Finder that hides pandas while PyArrow looks for it, and tells PyArrow once pandas is imported."""
 
     _hides = False  # pandas

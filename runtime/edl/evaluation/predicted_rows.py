@@ -83,7 +83,7 @@ def measure(spec: Measurement, reader: Reader) -> Found:
         blocks = _number_blocks(spec, reader)
         loss: Metric | None = MSE()
     else:
-        classes, overlap = (spec.classes, True) if spec.classes else _classes(spec, reader)
+        classes, overlap = (spec.classes, True) if spec.classes else find_classes(spec, reader)
         label = ClassLabel(spec.label, classes)
         if len(spec.probabilities) == 1 and not label.is_binary:
             raise _several_classes_error(spec, label)
@@ -227,7 +227,7 @@ def _probabilities(spec: Measurement, batch: pa.RecordBatch) -> Array:
     return np.stack(columns, axis=1)
 
 
-def _classes(spec: Measurement, reader: Reader) -> tuple[tuple[str | bool | int, ...], bool]:
+def find_classes(spec: Measurement, reader: Reader) -> tuple[tuple[str | bool | int, ...], bool]:
     """Return the classes that occur as labels or predictions, in their natural order, and if some occur as both."""
     kind = plain_array(pa.nulls(0, reader.schema.field(spec.label).type)).type
     if types.is_boolean(kind):

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-from edl.jobs.outcome import JobInterruptedError
 from edl.jobs.spot_notice import watching_for_spot_notice
 
 
@@ -47,6 +46,8 @@ def terminating_after(interrupted: threading.Event) -> Iterator[None]:
         if interrupted.is_set():
             raise TerminatedError
         interrupted.set()
+
+    from edl.jobs.outcome import JobInterruptedError
 
     in_main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGTERM, terminate) if in_main else None

@@ -48,6 +48,8 @@ MOST_CLASSES = 20  # of a label, that whole numbers are compared with
 
 BINS = 64  # of a column of numbers
 FEWEST_OF_A_BIN = 20  # rows
+FEW_TEXTS = 16
+_INFINITE: tuple[tuple[float, Literal["left", "right"]], ...] = ((-np.inf, "right"), (np.inf, "left"))
 
 Kind = Literal["copy", "names", "presence", "predictor"]
 
@@ -185,10 +187,14 @@ def _score(
             return None
     by_null = guess.by_value(array.is_valid().to_numpy(zero_copy_only=False)) if array.null_count else 0.0
     by_value = guess.by_value(_pool_single_values(codes))
-    best = max(by_value, guess.by_order(ordered) if ordered is not None else 0.0)
+    order = None if ordered is None else np.argsort(ordered, kind="stable")  # NaN last
+    by_line = 0.0 if ordered is None else guess.by_line(ordered)
+    best = max(by_value, by_line, 0.0 if order is None else guess.by_order(order))
     if best < NEAR_PERFECT:
         is_time = types.is_temporal(array.type)
-        by_bins = guess.by_bins(ordered) if ordered is not None and not is_time else 0.0
+        by_bins = 0.0
+        if ordered is not None and order is not None and not is_time:
+            by_bins = max(by_line, guess.by_value(_bins(ordered, order)))
         best = max(by_null, by_bins, 0.0 if is_time else by_value)
     return Score(column, best, "presence" if by_null >= best else "predictor", repeats)
 
@@ -200,12 +206,21 @@ def _pool_single_values(codes: Ints) -> Ints:
     return pooled
 
 
-def _bins(ordered: Floats) -> Ints:
-    """Return the number of each row's bin, with about the same number of rows in each; NaN has a bin of its own."""
-    finite = ordered[np.isfinite(ordered)]
-    count = min(BINS, len(finite) // FEWEST_OF_A_BIN)
-    edges = np.quantile(finite, np.arange(1, count) / count) if count > 1 else np.empty(0)
-    bins: Ints = np.where(np.isnan(ordered), len(edges) + 1, np.searchsorted(edges, ordered, "right"))
+def _bins(ordered: Floats, order: Ints) -> Ints:
+    """Return the number of each row's bin, with about the same number of rows in each; NaN has a bin of its own.
+
+    order: the rows by their values. The values are sorted already, so no quantile needs another pass over them.
+    """
+    values = ordered[order]
+    numbers_end = int(np.searchsorted(values, np.nan))
+    low, high = (int(np.searchsorted(values[:numbers_end], end, side)) for end, side in _INFINITE)
+    count = min(BINS, (high - low) // FEWEST_OF_A_BIN)
+    places = low + (high - low - 1) * np.arange(1, count) / max(count, 1)
+    below = places.astype(np.int64)
+    edges = values[below] + (values[below + 1] - values[below]) * (places - below)
+    bins = np.empty(len(order), np.int64)
+    bins[order] = np.searchsorted(edges, values, "right")
+    bins[order[numbers_end:]] = len(edges) + 1
     return bins
 
 
@@ -231,6 +246,8 @@ def _numbers(array: pa.Array) -> Floats | None:
         except SemanticError:
             return None
     try:
+        # A cast composes an error for each text that is no number, so a few texts are tried before all of them.
+        pc.utf8_trim_whitespace(array[:FEW_TEXTS]).cast(pa.float64())
         return numbers(pc.utf8_trim_whitespace(array).cast(pa.float64()), "")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
@@ -242,11 +259,17 @@ def _equal(array: pa.Array, ordered: Floats | None, label: _Label) -> bool:
         return bool(np.array_equal(ordered, label.numbers))
     if not is_text(array.type) and not is_text(label.values.type):
         return False
+    if _is_number(array.type) or _is_number(label.values.type):
+        return False  # texts of numbers are numbers, and one of the two has none
     try:
         text, label_text = (pc.utf8_lower(column.cast(pa.large_string())) for column in (array, label.values))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return False
     return bool(text.equals(label_text))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 class _Classes:
@@ -269,15 +292,16 @@ class _Classes:
             self._balance_score(self._mistakes(values, 1 / self._sizes)),
         )
 
-    def by_bins(self, ordered: Floats) -> float:
-        return self.by_value(_bins(ordered))
+    def by_line(self, ordered: Floats) -> float:
+        """Return no score: classes have no line."""
+        return 0.0
 
-    def by_order(self, ordered: Floats) -> float:
+    def by_order(self, order: Ints) -> float:
         """Return the score by the neighbours in order.
 
         A wrong class among others is two changes; each class has one border.
         """
-        changes = np.count_nonzero(np.diff(self._codes[np.argsort(ordered, kind="stable")]))
+        changes = np.count_nonzero(np.diff(self._codes[order]))
         return 1.0 - max(int(changes) - len(self._sizes) + 1, 0) / 2 / self._other_rows
 
     def _mistakes(self, values: Ints | Bools, weights: Floats) -> Ints:
@@ -332,21 +356,18 @@ class _Values:
         means = np.where(sizes > 1, (sums - truth) / np.maximum(sizes - 1, 1), truth.mean())
         return self._r2(means)
 
-    def by_bins(self, ordered: Floats) -> float:
-        return max(self.by_value(_bins(ordered)), self._correlation(ordered))
-
-    def by_order(self, ordered: Floats) -> float:
-        """Return the score by the mean of the two adjacent rows, at the ends of one, or by the correlation."""
-        order = np.argsort(ordered, kind="stable")
+    def by_order(self, order: Ints) -> float:
+        """Return the score by the mean of the two adjacent rows, at the ends of one."""
         labels = self._wanted[order]
         means = np.empty_like(labels)
         means[1:-1] = (labels[:-2] + labels[2:]) / 2
         means[0], means[-1] = labels[1], labels[-2]
         predicted = np.empty_like(means)
         predicted[order] = means
-        return max(self._r2(predicted), self._correlation(ordered))
+        return self._r2(predicted)
 
-    def _correlation(self, ordered: Floats) -> float:
+    def by_line(self, ordered: Floats) -> float:
+        """Return the score by the correlation."""
         if not np.isfinite(ordered).all() or ordered.min() == ordered.max():
             return 0.0
         with np.errstate(over="ignore", invalid="ignore"):

@@ -129,6 +129,7 @@ _NEEDLESS = {
     "n_jobs": "all cores are used",
     "nthread": "all cores are used",
 }
+_OF_ESTIMATOR = "estimator."  # of SQLFlow's first statements, for the parameters of a model
 
 
 class Dictionary:
@@ -154,7 +155,10 @@ class Dictionary:
 
     def find(self, key: str) -> AttributeRow | None:
         """Return the row of `key`, a name or an alias in any case, or None."""
-        name = self._names.get(key.casefold())
+        folded = key.casefold()
+        if folded.startswith(_OF_ESTIMATOR):
+            folded = f"model.{folded.removeprefix(_OF_ESTIMATOR)}"
+        name = self._names.get(folded)
         return self.rows[name] if name else None
 
     def resolve(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
-from sqlflow_edl.analysis.settings.uses import EVALUATE
+from sqlflow_edl.analysis.settings.uses import BY, EVALUATE
 
 PREDICTION, PROBABILITY, KIND = "evaluate.prediction", "evaluate.probability", "evaluate.kind"
 THRESHOLD, WEIGHT = "evaluate.threshold", "evaluate.weight_column"
 COLUMNS = (PREDICTION, PROBABILITY, WEIGHT)  # attributes that name columns
 
-_SHARED = ("evaluate.report", THRESHOLD, "validation.metrics")
+_SHARED = ("evaluate.report", THRESHOLD, BY, "validation.metrics")
 
 MEASUREMENT = (
     AttributeRow(

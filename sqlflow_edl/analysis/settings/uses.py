@@ -127,6 +127,7 @@ EXPLAIN = (
     *_of_jobs("explain"),
 )
 
+BY = "evaluate.by"
 EVALUATE = (
     AttributeRow(
         "evaluate.report",
@@ -143,6 +144,12 @@ EVALUATE = (
         "Minimum probability for counting the second of two classes as predicted, in accuracy, "
         "precision, recall, F1 and the confusion matrix; or a metric, as for predict.threshold.",
         aliases=("threshold",),
+    ),
+    AttributeRow(
+        BY,
+        "texts",
+        "Columns of the query, such as [region, plan]: the result has a row for each combination of their values, "
+        "with its number of rows, its figures and intervals of 95 %.",
     ),
     AttributeRow(
         "validation.unseen_only",

@@ -6,6 +6,7 @@ import argparse
 import sys
 from datetime import timedelta
 
+from edl.data.cells import format_count
 from sqlflow_edl.backends.find import summaries, tables_held
 from sqlflow_edl.backends.report import JOBS, list_rows
 from sqlflow_edl.cli import exit_codes
@@ -13,7 +14,6 @@ from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.display.job import write_jobs
 from sqlflow_edl.display.output import WRITERS, write_records
 from sqlflow_edl.reports.table import texts
-from sqlflow_edl.reports.text import format_count
 
 
 @report_errors

@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 
+from edl.data.cells import format_count
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.program import schema_file
@@ -16,7 +17,6 @@ from sqlflow_edl.cli.source import no_source
 from sqlflow_edl.display.files import name_write_errors, path_of
 from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.errors.render import render, traceback_of
-from sqlflow_edl.reports.text import format_count
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.session.texts import sql_files
 

@@ -25,7 +25,6 @@ from sqlflow_edl.cli.program.runner import ProgramRun, Turn, to_terminated_error
 from sqlflow_edl.display import progress
 from sqlflow_edl.display.narrator import Narrator, ProgramStep
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.session.program_check import views
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax import Statement
 
@@ -155,6 +154,8 @@ class ParallelRun(ProgramRun):
     def side_by_side(self, program: Sequence[ProgramEntry], opened: Opener, most: int) -> int:
         """Run the statements, at most so many at once, and return the exit code."""
         statements = [entry.statement for entry in program if entry.statement is not None]
+        from sqlflow_edl.session.program_check import views
+
         all_accesses = accesses(statements, self._session.dialect, views(self._session.source))
         if why := obstacle(self._session.source.url, program, all_accesses):
             self._narrator.note(f"the statements run one after another: {why}")

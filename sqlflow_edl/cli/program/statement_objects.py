@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
+from edl.data.cells import format_count
 from edl.errors import ErrorList, SQLFlowError
 from edl.jobs.outcome import JobInterruptedError
 from edl.jobs.termination import TerminatedError
@@ -20,7 +21,6 @@ from sqlflow_edl.display.narrator import ProgramStep
 from sqlflow_edl.display.output import keys, objects
 from sqlflow_edl.errors.render import locate
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.reports.text import format_count
 
 if TYPE_CHECKING:
     from sqlflow_edl.cli.program.output import ProgramOutput

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from edl.errors import SQLFlowError
-from sqlflow_edl.session.texts.expansion import expand_variables
-from sqlflow_edl.session.texts.templates import render_template
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +26,8 @@ class ProgramVariable:
 
 def variable(name: str, text: str, at: datetime) -> ProgramVariable:
     """Make a variable. Raises SQLFlowError if its value cannot be expanded."""
+    from sqlflow_edl.session.texts.expansion import expand_variables
+
     return ProgramVariable(name, text, at, expand_variables(text, at, os.environ))
 
 
@@ -58,4 +58,8 @@ def fill_variables(text: str, variables: Iterable[ProgramVariable], dialect: str
     SQLFlowError with the place in `text`.
     """
     values = {one_variable.name: one_variable.value for one_variable in variables}
-    return render_template(text, values, dialect) if values else text
+    if not values:
+        return text
+    from sqlflow_edl.session.texts.templates import render_template
+
+    return render_template(text, values, dialect)

@@ -103,7 +103,7 @@ _IGNORED = frozenset(
      "auto_arima", "auto_arima_max_order", "data_frequency", "decompose_time_series",
      "ls_init_learn_rate", "learn_rate_strategy", "optimize_strategy", "max_parallel_trials", "warm_start",
      "approx_global_feature_contrib", "hparam_tuning_algorithm", "integrated_gradients_num_steps", "kms_key_name",
-     "tf_version", "xgboost_version")
+     "tf_version", "xgboost_version", "description", "friendly_name", "expiration_timestamp")
 )  # fmt: skip
 _OTHERS = (
     "model_type",
@@ -120,7 +120,10 @@ _OTHERS = (
     "class_weights",
 )
 _ORDER = "write CREATE MODEL … TRANSFORM(…) OPTIONS(…) AS SELECT …"
-_LABELS = ("input_label_cols", "time_series_data_col")
+_LABELS = ("input_label_cols", "time_series_data_col", "labels")
+_HORIZON = 30  # of a forecast without one: BigQuery's 1,000 steps would each need a column of the past
+# labels of the resource, pairs of texts, which have no effect here; `labels` also is an older input_label_cols
+_RESOURCE_LABELS = re.compile(r"\blabels\s*=\s*(\[\s*\(.*?\)\s*\])", re.IGNORECASE | re.DOTALL)
 _QUANTILES = (0.1, 0.9)
 _AS_THEY_ARE = "leave it out: values are learned as they are"
 _METRICS = {
@@ -154,11 +157,6 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
     head = CREATE_MODEL.match(text, span.start)
     if head is None:
         raise RuntimeError("the statement creates no model")
-    if head["absent"]:
-        place = Span(head.start("absent"), head.end("absent"))
-        raise StatementSyntaxError(
-            "a model is trained whether it exists or not", span=place, hint="write CREATE OR REPLACE MODEL"
-        )
     transform = None
     opening, word = head.end() - 1, Span(head.start("word"), head.end("word"))
     if head["word"].upper() == "TRANSFORM":
@@ -180,8 +178,9 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
             )
         make = load("sqlflow_edl.extensions.imported.statement", "make_statement")
         imported: Statement = make(text, span, head["name"], name, options, end)
-        return imported
-    return _statement(text, span, parsed_head, options, _query(text, end, span, dialect), dialect)
+        return replace(imported, if_absent=bool(head["absent"]))
+    made = _statement(text, span, parsed_head, options, _query(text, end, span, dialect), dialect)
+    return replace(made, if_absent=bool(head["absent"]))
 
 
 def _names_file(options: Sequence[Attribute]) -> bool:
@@ -226,12 +225,16 @@ def _statement(
     errors: list[SQLFlowError] = []
     kind = _text(options.get("model_type"))
     model = _model(options, head, errors)
+    raise_all(errors)  # the options of an unknown model are unknown, too
     attributes = [mapped for option in option_list for mapped in _map_option(option, kind.casefold(), errors)]
-    labels = _labels(next(filter(None, map(options.get, _LABELS)), None), model, head, errors)
+    of_label = (option for option in map(options.get, _LABELS) if option and not _is_null(option))
+    labels = _labels(next(of_label, None), model, head, errors)
     raise_all(errors)
     if model is not None and model.text == MODELS["arima_plus"]:  # for the intervals of ML.FORECAST
         bounds = tuple(Constant(quantile, model.span) for quantile in _QUANTILES)
         attributes.append(Attribute("forecast.quantiles", ListValue(bounds, model.span), model.span))
+        if "horizon" not in options:
+            attributes.append(Attribute("forecast.horizon", Constant(_HORIZON, model.span), model.span))
     if head.transform is not None:
         _check_transform(text, head.transform, model, attributes)
     others = {name.text.casefold() for name in labels} | {_text(options.get("data_split_col")).casefold()}
@@ -253,7 +256,9 @@ def _statement(
 
 
 def _warnings(options: Mapping[str, Attribute]) -> Iterator[str]:
-    """Warn of a number of steps that BigQuery would not look at."""
+    """Warn of a horizon that is not BigQuery's, and of a number of steps that BigQuery would not look at."""
+    if _text(options.get("model_type")).casefold() == "arima_plus" and "horizon" not in options:
+        yield f"the forecast has a horizon of {_HORIZON} steps; horizon = 90 in OPTIONS asks for 90"
     by_steps = _text(options.get("optimize_strategy")).upper() == "BATCH_GRADIENT_DESCENT"
     if (
         _text(options.get("model_type")).casefold() == "linear_reg"
@@ -292,6 +297,9 @@ def _columns(
 def _option_attributes(text: str, span: Span, head: _Head, dialect: Dialect) -> tuple[Attribute, ...]:
     """Return the options as attributes of WITH, at their places."""
     inside = text[head.options.start : head.options.end]
+    inside = _RESOURCE_LABELS.sub(
+        lambda match: match[0].replace(match[1], "NULL".ljust(len(match[1]))), inside
+    )
     return _clauses(span, head.options.start, "WITH", inside, dialect).attributes
 
 
@@ -316,6 +324,10 @@ def _clauses(span: Span, place: int, word: str, inside: str, dialect: Dialect) -
             hint="OPTIONS have the label, and the name of the model stands before them",
         )
     return statement
+
+
+def _is_null(option: Attribute) -> bool:
+    return isinstance(option.value, Constant) and option.value.value is None
 
 
 def _text(option: Attribute | None) -> str:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from edl.data.metric_tables import one_row
 from edl.errors import SemanticError
+from edl.models.archive import Archive
 from edl.models.registry.base import Registry
 from sqlflow_edl.extensions.bigquery_ml.model_weights import centres_of, centroids, weights
 from sqlflow_edl.reports import table
@@ -34,6 +35,67 @@ def show_metrics(registry: Registry, statement: Statement) -> Result:
         )
     rows = pa.Table.from_batches([one_row(archive.metrics)])
     return Result(statement, reader=rows.to_reader(), view="figures")
+
+
+def show_confusion(registry: Registry, statement: Statement) -> Result:
+    """Return the number of validation rows by their class and their most probable one, as the training measured it.
+
+    Rows count by their weight. Raises SemanticError for a model that keeps no such numbers.
+    """
+    archive = read_model(registry, statement)
+    confusion = archive.calibration.confusion if archive.calibration else ()
+    if not confusion:
+        raise _without_classes(statement, archive, "CONFUSION_MATRIX")
+    classes = pa.array(archive.spec.label.classes)
+    places = np.arange(len(classes))
+    weights_of_rows = np.asarray(confusion, np.float64).ravel()
+    is_whole = np.array_equal(weights_of_rows, weights_of_rows.round())
+    columns = {
+        "label": classes.take(pa.array(np.repeat(places, len(places)))),
+        "predicted": classes.take(pa.array(np.tile(places, len(places)))),
+        "rows": pa.array(weights_of_rows.astype(np.int64) if is_whole else weights_of_rows),
+    }
+    return Result(statement, reader=pa.table(columns).to_reader())
+
+
+def show_roc_curve(registry: Registry, statement: Statement) -> Result:
+    """Return the ROC curve of the validation rows, with the weights of rows at each threshold, the highest first.
+
+    Raises SemanticError for a model of other than two classes, or one that keeps no such numbers.
+    """
+    archive = read_model(registry, statement)
+    curves = archive.calibration.curves if archive.calibration else ()
+    if len(curves) != 1:
+        raise _without_classes(statement, archive, "ROC_CURVE")
+    curve = curves[0]
+    hits, alarms = np.asarray(curve.hits), np.asarray(curve.alarms)
+    columns = {
+        "threshold": np.asarray(curve.thresholds),
+        "recall": hits / curve.inside,
+        "false_positive_rate": alarms / curve.outside,
+        "true_positives": hits,
+        "false_positives": alarms,
+        "true_negatives": curve.outside - alarms,
+        "false_negatives": curve.inside - hits,
+    }
+    return Result(statement, reader=pa.table(columns).to_reader())
+
+
+def _without_classes(statement: Statement, archive: Archive, function: str) -> SemanticError:
+    label, instead = archive.spec.label, function
+    if not label.has_classes:
+        why, instead = "predicts no classes", "EVALUATE"
+    elif function == "ROC_CURVE" and len(label.classes) != 2:
+        why, instead = f"has {len(label.classes)} classes, and a curve is of two", "CONFUSION_MATRIX"
+    elif archive.calibration is None:
+        why = "was trained without validation rows"
+    else:
+        why = "keeps none of these numbers, like all models of more than 20 classes"
+    return SemanticError(
+        f"{statement.model} {why}, so it has no {function} of its own",
+        span=statement.model.span if statement.model else None,
+        hint=f"write ML.{instead}(MODEL {statement.model}, (SELECT …))",
+    )
 
 
 def show_importances(registry: Registry, statement: Statement) -> Result:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
 
+from edl.data.cells import format_count
 from edl.errors import SemanticError, SQLFlowError, UserCodeError
 from sqlflow_edl.errors.render import render
 from sqlflow_edl.extensions.notebook.arguments import Options, check_names, split_name, split_options, whole
 from sqlflow_edl.extensions.notebook.connections import Connections, ConnectionSettings
 from sqlflow_edl.extensions.notebook.errors import CellError
 from sqlflow_edl.extensions.notebook.live import Bundle, CellScreen, Live, Terminal
-from sqlflow_edl.reports.text import format_count
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

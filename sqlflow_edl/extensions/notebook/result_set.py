@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from edl.data.cells import format_count
 from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.charts.bars import bars
 from sqlflow_edl.charts.curves import learning_curve, roc
@@ -25,7 +26,7 @@ from sqlflow_edl.extensions.notebook import html
 from sqlflow_edl.extensions.notebook.errors import CellError
 from sqlflow_edl.reports.drift import SHOWN, cells
 from sqlflow_edl.reports.result import Result, View, data_frame, polars_frame
-from sqlflow_edl.reports.text import format_count, number
+from sqlflow_edl.reports.text import number
 
 if TYPE_CHECKING:
     import pandas as pd

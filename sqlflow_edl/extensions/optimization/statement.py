@@ -9,6 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from edl import data
+from edl.data.cells import format_count
 from edl.extensions.optimization import problem, solver
 from edl.extensions.optimization.spec import Domain, Optimization
 from edl.jobs.job_folder import JobFolder
@@ -18,7 +19,7 @@ from sqlflow_edl.errors.spans import set_missing_spans, shift_spans
 from sqlflow_edl.extensions.optimization import plan
 from sqlflow_edl.reports.plan import Row
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.reports.text import format_count, number
+from sqlflow_edl.reports.text import number
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.observer import Observer, report
 from sqlflow_edl.syntax.ast import Statement

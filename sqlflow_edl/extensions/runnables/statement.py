@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from edl.data.cells import format_count
 from edl.data.pinned import FILE, write_pinned, write_rows
 from edl.errors import JobError, SemanticError, SQLFlowError, did_you_mean, raise_all
 from edl.jobs.job_folder import JobFolder
@@ -22,7 +23,6 @@ from sqlflow_edl.backends.kubernetes.settings import Configuration
 from sqlflow_edl.errors.spans import set_missing_spans, shift_spans
 from sqlflow_edl.reports.plan import Row
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.reports.text import format_count
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.observer import Observer
 from sqlflow_edl.syntax.ast import Name, Statement

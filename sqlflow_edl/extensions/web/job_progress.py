@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from edl.data.cells import format_count
 from edl.jobs.process import command
 from edl.jobs.snapshot import Snapshot
 from sqlflow_edl.backends.report import trials
-from sqlflow_edl.reports.text import duration, format_count, percent
+from sqlflow_edl.reports.text import duration, percent
 
 
 class ProgressView(NamedTuple):

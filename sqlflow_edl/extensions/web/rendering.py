@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 import jinja2
 
+from edl.data.cells import format_count
 from edl.installation import VERSION
 from sqlflow_edl.charts import bars, curves, matrix
 from sqlflow_edl.reports import text
@@ -80,7 +81,7 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {
         "number": text.number,
         "percent": text.percent,
-        "counted": text.format_count,
+        "counted": format_count,
         "duration": text.duration,
         "size": text.size,
         "length_of_trial": text.length_of_trial,

@@ -6,8 +6,8 @@ text that mends it, the whole statement with these texts is checked as any other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 
 from edl.errors import ErrorList, SourceError, SQLFlowError
 from edl.models.registry.base import UnknownModelError
@@ -51,16 +51,6 @@ _ADVISERS: tuple[tuple[type[SQLFlowError], Callable[..., None]], ...] = (
 )
 # Sources to read rows from for advice. The other ones ask for money or start a job for each query.
 LOOKED_AT = ("duckdb", "sqlite", "mysql", "postgres")
-
-
-@contextmanager
-def correct_errors(compiler: Compiler, statement: Statement) -> Iterator[None]:
-    """Add the statement that was meant to the errors of a statement, where one is found."""
-    try:
-        yield
-    except SQLFlowError as error:
-        add_correction(error, compiler, statement)
-        raise
 
 
 def add_correction(error: SQLFlowError, compiler: Compiler, statement: Statement) -> None:

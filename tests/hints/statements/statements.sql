@@ -192,6 +192,42 @@ SELECT day, store, sold FROM days TO TRAIN Forecast WITH «» forecast.series = 
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 «DESCRIBE of_numbers»;
 
+-- site: sqlflow_edl.session.segments segment_columns
+-- hint: write {} = [region]
+-- take: write (evaluate.by =) \[region\]
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- run
+-- as: \1 [k]
+SELECT * FROM t TO EVALUATE of_numbers WITH «evaluate.by = 3»;
+
+-- site: sqlflow_edl.session.segments _check_columns
+-- hint: leave validation.unseen_only out
+-- take: leave validation.unseen_only out
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- run
+SELECT * FROM t TO EVALUATE of_numbers WITH evaluate.by = k«, validation.unseen_only = true»;
+
+-- site: sqlflow_edl.session.segments _check_report
+-- hint: leave evaluate.report out
+-- take: leave evaluate.report out
+-- first: SELECT x, k FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL k INTO of_classes;
+-- run
+SELECT * FROM t TO EVALUATE of_classes WITH evaluate.by = k«, evaluate.report = confusion_matrix»;
+
+-- site: sqlflow_edl.session.segments _check_model
+-- hint: leave {} out, and filter the rows with WHERE
+-- take: leave evaluate.by out
+-- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO fc3;
+-- run
+SELECT day, store, sold FROM days TO EVALUATE fc3« WITH evaluate.by = store»;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.model_reports _without_classes
+-- hint: write ML.{}(MODEL {}, (SELECT …))
+-- take: write (ML\.EVALUATE\(MODEL of_numbers, )\(SELECT …\)\)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- as: \1(SELECT x, y FROM t))
+SELECT * FROM «ML.CONFUSION_MATRIX(MODEL of_numbers)»;
+
 -- site: sqlflow_edl.extensions.bigquery_ml.model_reports show_metrics
 -- hint: write ML.EVALUATE(MODEL {}, (SELECT …))
 -- take: write (ML\.EVALUATE\(MODEL unmeasured, )\(SELECT …\)\)

@@ -65,6 +65,19 @@ SELECT x, n FROM t LABEL n «»;
 -- then: unexpected x
 SELECT x, k, y FROM t TO TRAIN DNNRegressor COLUMN VOCABULARIZE(k, delimiter=«’,’») LABEL y INTO m x;
 
+-- site: sqlflow_edl.syntax.predict_calls 
+-- hint: write SUMMARIZE SELECT … in DuckDB
+-- take: write (SUMMARIZE SELECT) … in DuckDB
+-- run
+-- as: \1 * FROM t
+«SELECT * FROM ML.DESCRIBE_DATA((SELECT * FROM t), STRUCT(3 AS num_quantiles))»;
+
+-- site: sqlflow_edl.syntax.predict_calls refuse_functions
+-- hint: write SHOW MODELS
+-- take: write (SHOW MODELS)
+-- run
+«SELECT * FROM INFORMATION_SCHEMA.MODELS»;
+
 -- site: sqlflow_edl.syntax.lookalikes 
 -- hint: write SHOW MODELS
 -- take: write (SHOW MODELS)
@@ -75,11 +88,6 @@ SELECT x, k, y FROM t TO TRAIN DNNRegressor COLUMN VOCABULARIZE(k, delimiter=«�
 -- take: write (DROP MODEL)
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO old_model;
 «DELETE MODEL» old_model;
-
--- site: sqlflow_edl.extensions.bigquery_ml.create_model read_create_model
--- hint: write CREATE OR REPLACE MODEL
--- take: write (CREATE OR REPLACE MODEL)
-«CREATE MODEL IF NOT EXISTS» bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, y FROM t;
 
 -- site: sqlflow_edl.extensions.bigquery_ml.create_model _query
 -- hint: write AS SELECT … behind it
@@ -177,7 +185,7 @@ SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN BUCKETIZE(x, 3«» LABEL y INTO 
 «SHOW MODEL»;
 
 -- site: sqlflow_edl.syntax.lookalikes 
--- hint: write SET MODEL m ACTIVE 2 to use another version, or train a new one INTO the same name
+-- hint: write SET MODEL m ACTIVE 2 to use another version, or train a new one INTO the same name; in a shell, sqlflow copy m --as n --to URL copies it to another name
 -- take: write (SET MODEL )m ACTIVE 2
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 «ALTER MODEL »of_numbers ACTIVE 1;

@@ -18,6 +18,7 @@ from sqlflow_edl.codegen.frameworks import KERAS, TORCH
         (OPTIMIZERS, "Adam", "adam"),
         (OPTIMIZERS, "RMSprop", "rmsprop"),
         (OPTIMIZERS, "GradientDescent", "sgd"),
+        (OPTIMIZERS, "AdagradOptimizer", "adagrad"),
         (LOSSES, "MSE", "mean_squared_error"),
         (LOSSES, "SparseCategoricalCrossentropy", "cross_entropy"),
         (LOSSES, "MeanSquaredError", "mean_squared_error"),

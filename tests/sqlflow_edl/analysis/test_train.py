@@ -11,7 +11,8 @@ from edl import spec
 from sqlflow_edl.analysis.catalog import MODELS
 from sqlflow_edl.analysis.models.base import USUAL_LENGTH
 from sqlflow_edl.reports import text
-from sqlflow_edl.session.session import CompiledStatement, Session
+from sqlflow_edl.session.compiler import CompiledStatement
+from sqlflow_edl.session.session import Session
 from tests.databases import Databases
 from tests.sql_cases import Case, cases, refusal
 

@@ -9,7 +9,8 @@ import pytest
 from edl import spec
 from edl.errors import ErrorList, SQLFlowError
 from edl.program.user_model import PATH_VARIABLE
-from sqlflow_edl.session.session import CompiledStatement, Session
+from sqlflow_edl.session.compiler import CompiledStatement
+from sqlflow_edl.session.session import Session
 
 MODELS = Path(__file__).parents[2] / "fixtures" / "models"
 

@@ -260,3 +260,36 @@ def test_a_model_name_cannot_leave_the_output_folder(url: str, tmp_path: Path) -
     assert main(["compile", str(tmp_path / "x.sql"), "-o", str(tmp_path / "out"), "--source", url]) == 0
     [folder] = (tmp_path / "out").iterdir()
     assert folder.name == "x"
+
+
+def modules_after(*arguments: str) -> set[str]:
+    """The modules of ours that the command has loaded at its end, and the names of the other packages."""
+    script = (
+        "import sys\nfrom sqlflow_edl.cli.main import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "print(*sys.modules, sep='\\n', file=sys.stderr)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True
+    )
+    return set(run.stderr.split())
+
+
+def test_the_help_loads_neither_the_parser_nor_the_compiler() -> None:
+    loaded = modules_after("--help")
+    assert "sqlflow_edl.cli.arguments" in loaded
+    heavy = {"sqlflow_edl.syntax", "sqlflow_edl.analysis", "edl.spec", "msgspec", "ssl", "asyncio"}
+    assert not loaded & heavy
+
+
+def test_ordinary_sql_loads_nothing_that_only_trainings_need() -> None:
+    loaded = modules_after("run", "--source", "duckdb:", "-e", "SELECT 1")
+    assert "sqlflow_edl.session.session" in loaded
+    of_trainings = {
+        "sqlflow_edl.session.compiler",
+        "sqlflow_edl.codegen",
+        "edl.features",
+        "jinja2",
+        "asyncio",
+    }
+    assert not loaded & of_trainings

@@ -39,6 +39,8 @@ FUNCTIONS = {
     "show_importances",
     "show_columns",
     "show_weights",
+    "show_confusion",
+    "show_roc_curve",
     "show_centroids",
 }  # of BigQuery ML
 

@@ -59,10 +59,17 @@ class Children:
 
 
 def spawn(
-    command: Sequence[str], *, environment: Mapping[str, str], log: Path, descriptors: Sequence[int] = ()
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    log: Path | None,
+    descriptors: Sequence[int] = (),
 ) -> int:
-    """Start a process in its own session, append its output to `log`, and return its pid. The caller reaps it."""
-    output = open_log(log)
+    """Start a process in its own session, append its output to `log`, and return its pid. The caller reaps it.
+
+    Without a log its output is the output of this process.
+    """
+    output = os.dup(1) if log is None else open_log(log)
     try:
         process = subprocess.Popen(  # noqa: S603 (our own modules, in a list)
             command,

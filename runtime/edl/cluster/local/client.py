@@ -14,6 +14,7 @@ from typing import IO
 
 from edl.cluster.local.master_process import INTERRUPT_SECONDS
 from edl.cluster.local.messages import DETACH
+from edl.cluster.local.standby import Standby
 from edl.cluster.logs import open_log
 from edl.errors import ClusterError, JobError
 from edl.jobs.cluster_folder import ClusterFolder, Process, RunSpec, with_surroundings
@@ -44,11 +45,16 @@ class SupervisedJob:
         self._lifeline: IO[bytes] | None = process.stdin
 
     @classmethod
-    def start(cls, job: JobFolder, spec: RunSpec) -> SupervisedJob:
-        """Start the supervisor; it starts the master; return at once. The program and the rows must be in place."""
+    def start(cls, job: JobFolder, spec: RunSpec, standby: Standby | None = None) -> SupervisedJob:
+        """Start the supervisor; it starts the master; return at once. The program and the rows must be in place.
+
+        standby: a supervisor that waits for such a job.
+        """
         spec = with_surroundings(spec)
         ClusterFolder(job.path).write_run_spec(spec)
         ClusterFolder(job.path).withdraw_cancel()
+        if standby is not None and (waiting := standby.hand_over(job.path)) is not None:
+            return cls(job, waiting)
         command = [sys.executable, "-P", "-m", "edl.cluster.local.supervisor", str(job.path)]
         log = open_log(ClusterFolder(job.path).log("supervisor"))
         try:

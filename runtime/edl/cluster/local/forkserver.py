@@ -1,6 +1,6 @@
 """Forkserver: a process that has imported the framework and forks workers on request.
 
-    python -P -m edl.cluster.local.forkserver JOB_FOLDER SOCKET LIFELINE PARENT
+    python -P -m edl.cluster.local.forkserver SOCKET LIFELINE PARENT
 
 A framework takes seconds to import, a fork hundredths of one. Forked processes keep locks that other threads held,
 so this process has no Python threads, makes no tensor, and opens no framework session: it imports, waits and forks.
@@ -28,32 +28,46 @@ import msgspec
 from edl import exit_codes
 from edl.cluster import Instance
 from edl.cluster.local.instance_process import live
-from edl.cluster.local.messages import Forked, FromForkserver, Ready, Refused, instance_decoder
+from edl.cluster.local.messages import (
+    Forked,
+    FromForkserver,
+    Ready,
+    Refused,
+    Warm,
+    to_forkserver_decoder,
+)
 from edl.cluster.local.parent_watch import die_with_parent
 from edl.cluster.local.signals import dump_stacks_on_signal
-from edl.jobs.cluster_folder import ClusterFolder, RunSpec
-from edl.jobs.job_folder import JobFolder
-from edl.spec import from_json
+from edl.cluster.logs import log_to
+from edl.jobs.cluster_folder import ClusterFolder
 
 LONGEST = 1 << 16  # maximum bytes of a packet
 
 
 def main(arguments: list[str]) -> int:
-    job, descriptor, lifeline, parent = Path(arguments[0]), *map(int, arguments[1:])
+    descriptor, lifeline, parent = map(int, arguments)
     die_with_parent(parent)
     dump_stacks_on_signal()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it holds nothing, and ends with its supervisor
     supervisor = socket.socket(fileno=descriptor)
     began = time.monotonic()
-    warm_up(ClusterFolder(job).run_spec(), JobFolder(job))
-    _send(supervisor, Ready(time.monotonic() - began))
+    job = Path()
     while packet := supervisor.recv(LONGEST):
-        _fork(supervisor, instance_decoder.decode(packet), job, lifeline)
+        request = to_forkserver_decoder.decode(packet)
+        if isinstance(request, Warm):
+            warm_up(request)
+            _send(supervisor, Ready(time.monotonic() - began))
+            continue
+        if job != Path(request.job):  # before its job is known, it may write to a log of no job
+            job = Path(request.job)
+            log_to(ClusterFolder(job).log("forkserver"))
+        _fork(supervisor, request.instance, job, lifeline)
     return exit_codes.OK
 
 
-def warm_up(spec: RunSpec, job: JobFolder) -> None:
+def warm_up(warm: Warm) -> None:
     """Import what workers need. Workers report failed imports themselves."""
+    spec = warm.spec
     from edl import frameworks
     from edl.data import pandas_later
 
@@ -61,7 +75,7 @@ def warm_up(spec: RunSpec, job: JobFolder) -> None:
         lambda: frameworks.prepare(spec.framework, spec.threads),
         lambda: import_module(spec.worker.partition(":")[0]),
         pandas_later.postpone,
-        lambda: _prepare_collectives(job),
+        lambda: _prepare_collectives(warm),
     ):
         try:
             load()
@@ -71,10 +85,9 @@ def warm_up(spec: RunSpec, job: JobFolder) -> None:
     gc.freeze()  # unused by the collector, pages stay shared
 
 
-def _prepare_collectives(job: JobFolder) -> None:
+def _prepare_collectives(warm: Warm) -> None:
     """Import PyTorch, which all-reduces gradients for models of either framework."""
-    file = job.program / "job.json"
-    if file.exists() and from_json(file.read_bytes()).cluster.strategy == "allreduce":
+    if warm.collectives:
         import_module("edl.collectives.gloo")
 
 

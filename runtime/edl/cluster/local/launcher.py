@@ -21,9 +21,11 @@ from edl.cluster.environment import environment
 from edl.cluster.exit_reason import Exit
 from edl.cluster.local.children import Children, kill, spawn
 from edl.cluster.local.forkserver import LONGEST
-from edl.cluster.local.messages import Forked, Ready, Refused, forkserver_decoder
+from edl.cluster.local.messages import Fork, Forked, Ready, Refused, Warm, forkserver_decoder
+from edl.cluster.local.prepared import Prepared
 from edl.cluster.local.signals import DUMP_SECS, DUMP_SIGNAL
 from edl.jobs.cluster_folder import ClusterFolder, RunSpec
+from edl.spec import from_json
 
 TRIES = 3  # forkservers that may die before they are ready; then instances are started without one
 FORK_SECONDS = 5.0  # timeout of a fork, which takes hundredths of a second, before the forkserver is replaced
@@ -57,24 +59,33 @@ class Launcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LaunchSettings:
-    """Common parameters of all launches. `lifeline` is the read end of the supervisor's pipe."""
+    """Common parameters of all launches. `lifeline` is the read end of the supervisor's pipe. `prepared` are
+    processes that were started before the job was known.
+    """
 
     job: Path
     spec: RunSpec
     lifeline: int
     children: Children
     say: Callable[[str], None]
+    prepared: Prepared | None = None
 
     @property
     def folder(self) -> ClusterFolder:
         return ClusterFolder(self.job)
+
+    @property
+    def collectives(self) -> bool:
+        """True if the workers sum gradients among themselves."""
+        file = self.job / "program" / "job.json"
+        return file.exists() and from_json(file.read_bytes()).cluster.strategy == "allreduce"
 
     def spawn(self, module: str, *arguments: str, log: str, descriptors: tuple[int, ...] = ()) -> int:
         """Start a module of this package. With -P, a keras.py or torch.py in the user's folder does not shadow the
         framework.
         """
         return spawn(
-            [sys.executable, "-P", "-m", module, str(self.job), *arguments],
+            [sys.executable, "-P", "-m", module, *arguments],
             environment=environment(self.spec.threads, self.spec.environment),
             log=self.folder.log(log),
             descriptors=(self.lifeline, *descriptors),
@@ -90,7 +101,7 @@ class SpawnLauncher:
 
     def launch(self, instance: Instance) -> None:
         text = msgspec.json.encode(instance).decode()
-        arguments = (text, str(self._setting.lifeline))
+        arguments = (str(self._setting.job), text, str(self._setting.lifeline))
         try:
             pid = self._setting.spawn("edl.cluster.local.instance_process", *arguments, log=instance.name)
         except OSError as error:
@@ -124,6 +135,7 @@ class ForkserverLauncher:
         self._failures = 0
         self._closed = False
         self._pid = 0  # pid of a forkserver that is not reaped
+        self._warm = Warm(setting.spec, setting.collectives)
         setting.children.before_unwatched = self._receive
         self._start()
 
@@ -149,9 +161,15 @@ class ForkserverLauncher:
     def _start(self) -> None:
         if self._closed:
             return
+        prepared = self._setting.prepared and self._setting.prepared.take_forkserver()
+        if prepared:
+            self._socket = prepared.socket
+            self._listen()
+            self._expect(prepared.pid)
+            return
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._socket.setblocking(False)
-        self._loop.add_reader(self._socket, self._receive)
+        self._socket.send(msgspec.json.encode(self._warm))
+        self._listen()
         with theirs:
             arguments = (str(theirs.fileno()), str(self._setting.lifeline), str(os.getpid()))
             try:
@@ -164,6 +182,14 @@ class ForkserverLauncher:
             except OSError as error:  # the end of the socket follows
                 self._setting.say(f"no forkserver can be started: {error}")
                 return
+        self._expect(pid)
+
+    def _listen(self) -> None:
+        self._socket.setblocking(False)
+        self._loop.add_reader(self._socket, self._receive)
+
+    def _expect(self, pid: int) -> None:
+        """Watch a started forkserver, which has a limited time to become ready."""
         self._setting.say(f"forkserver: pid {pid}")
         self._pid = pid
         self._setting.children.watch(pid, lambda how: self._died(pid, how))
@@ -194,7 +220,7 @@ class ForkserverLauncher:
         if self._ready and self._asked is None and self._queue:
             self._asked = self._queue.popleft()
             with contextlib.suppress(OSError):  # it is dying: the end of the socket follows
-                self._socket.send(msgspec.json.encode(self._asked))
+                self._socket.send(msgspec.json.encode(Fork(str(self._setting.job), self._asked)))
             self._alarm = self._loop.call_later(FORK_SECONDS, self._kill)
 
     def _receive(self) -> None:

@@ -121,14 +121,11 @@ class Masters:
     async def _one(self, relaunches: int) -> Exit:
         """Start a master and wait for its end. One that cannot be started counts as failed."""
         ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
-        ours, theirs = socket.socketpair()
-        with theirs:
-            try:
-                self._pid = self._spawn(theirs.fileno())
-            except OSError as error:
-                ours.close()
-                self._setting.say(f"no master can be started: {error}")
-                return Exit(exit_codes.FAILED)
+        try:
+            self._pid, ours = self._start()
+        except OSError as error:
+            self._setting.say(f"no master can be started: {error}")
+            return Exit(exit_codes.FAILED)
         self._setting.children.watch(self._pid, ended.set_result)
         self._setting.folder.write_process("master", Process.of(self._pid))
         self._setting.say(f"master: pid {self._pid}")
@@ -154,10 +151,28 @@ class Masters:
         await asyncio.sleep(DUMP_SECS)
         self._kill(pid)
 
-    def _spawn(self, descriptor: int) -> int:
-        spec = self._setting.spec
-        arguments = ("--port", str(self._port), "--cluster-fd", str(descriptor), *spec.master_arguments)
-        return self._setting.spawn(spec.master, *arguments, log="master", descriptors=(descriptor,))
+    def _start(self) -> tuple[int, socket.socket]:
+        """Start a master, or let the one begin that waits for its job; return its pid and its connection."""
+        if (prepared := self._setting.prepared) and (child := prepared.begin_master(self._arguments)):
+            return child.pid, child.socket
+        ours, theirs = socket.socketpair()
+        with theirs:
+            descriptor = theirs.fileno()
+            try:
+                pid = self._setting.spawn(
+                    self._setting.spec.master,
+                    *self._arguments(descriptor),
+                    log="master",
+                    descriptors=(descriptor,),
+                )
+            except OSError:
+                ours.close()
+                raise
+        return pid, ours
+
+    def _arguments(self, descriptor: int) -> tuple[str, ...]:
+        connection = ("--port", str(self._port), "--cluster-fd", str(descriptor))
+        return (str(self._setting.job), *connection, *self._setting.spec.master_arguments)
 
     def _end(self, code: int) -> End | None:
         """Return the job's end, or None if the master died and the job goes on."""

@@ -5,9 +5,10 @@ Between master and supervisor: JSON lines over a pair of connected sockets. Each
 `Ordered` when the job is to end. The supervisor greets first. A `Heartbeat` of the master's event loop has no answer.
 
 Between supervisor and forkserver: one JSON object per packet, over a pair of sockets that preserve packets, so that
-the forkserver and every process that it forks may write to the same one.
+the forkserver and every process that it forks may write to the same one. A `Warm` comes first.
 
-Between client and supervisor: at most `DETACH`; the end of the pipe means that the client is gone.
+Between client and supervisor: at most `DETACH`; the end of the pipe means that the client is gone. Before that, a
+standby (`edl.cluster.local.standby`) gets a `Warm` and the folder of its job, and its master a `Begin`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import msgspec
 
 from edl.cluster import Change, Instance, Order, Room
+from edl.jobs.cluster_folder import RunSpec
 
 
 class Start(msgspec.Struct, frozen=True, tag="start"):
@@ -81,6 +83,26 @@ Request = Start | Stop | Want | List | Heartbeat
 Reply = Hello | Answer | Changed | Resized | Ordered
 
 
+class Warm(msgspec.Struct, frozen=True, tag="warm"):
+    """Request to import what the workers of a job like this need. collectives: they sum gradients by Gloo."""
+
+    spec: RunSpec
+    collectives: bool
+
+
+class Fork(msgspec.Struct, frozen=True, tag="fork"):
+    """Request for a worker of the job in the folder."""
+
+    job: str
+    instance: Instance
+
+
+class Begin(msgspec.Struct, frozen=True, tag="begin"):
+    """Arguments of a master that waited for its job."""
+
+    arguments: tuple[str, ...]
+
+
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """Notice that the forkserver has imported what workers need, in `seconds`."""
 
@@ -105,6 +127,7 @@ FromForkserver = Ready | Forked | Refused
 
 request_decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 reply_decoder: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
+to_forkserver_decoder: msgspec.json.Decoder[Warm | Fork] = msgspec.json.Decoder(Warm | Fork)
 forkserver_decoder: msgspec.json.Decoder[FromForkserver] = msgspec.json.Decoder(FromForkserver)
 instance_decoder: msgspec.json.Decoder[Instance] = msgspec.json.Decoder(Instance)
 

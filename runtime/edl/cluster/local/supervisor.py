@@ -1,11 +1,12 @@
-"""Supervisor of a job, comparable to a kubelet: `python -P -m edl.cluster.local.supervisor JOB_FOLDER`.
+"""Supervisor of a job, comparable to a kubelet: `python -P -m edl.cluster.local.supervisor [JOB_FOLDER]`.
 
 It owns every process of the job: it starts the master, and restarts it when it dies; it starts, stops and reaps the
 workers that the master requests; and when the job ends, no process of it remains. It reserves the master's port for
 the whole job, so that workers find the next master at the same address.
 
 Its input is a pipe from the client that started it. When the pipe ends, the client is gone and the job ends, unless the
-client wrote `detach` before, or the job was started detached. SIGTERM interrupts the job; the job is kept with a
+client wrote `detach` before, or the job was started detached. Without an argument, the folder of the job comes through
+it (`edl.cluster.local.standby`). SIGTERM interrupts the job; the job is kept with a
 checkpoint if it can be resumed; after a request to cancel (`ClusterFolder.request_cancel`) it cancels it, a second one
 at once.
 
@@ -36,6 +37,8 @@ from edl.cluster.local.master_connection import MasterConnection
 from edl.cluster.local.master_process import CANCEL_SECONDS, INTERRUPTED, End, Masters
 from edl.cluster.local.messages import DETACH
 from edl.cluster.local.parent_watch import adopt_orphans
+from edl.cluster.local.prepared import Prepared
+from edl.cluster.local.standby import wait_for_job
 from edl.cluster.logs import open_log
 from edl.cluster.quota.share import sharing
 from edl.errors import ClusterError, SQLFlowError
@@ -62,7 +65,16 @@ _ERRORS = {"cancelled": JobCancelledError, "interrupted": JobInterruptedError}
 
 
 def main(arguments: list[str]) -> int:
-    job = JobFolder(Path(arguments[0]).absolute())
+    if arguments:
+        return supervise(Path(arguments[0]), None)
+    adopt_orphans()
+    handed_over = wait_for_job()
+    return exit_codes.OK if handed_over is None else supervise(*handed_over)
+
+
+def supervise(path: Path, prepared: Prepared | None) -> int:
+    """Run the job in the folder and return the exit code. prepared: processes that were started before."""
+    job = JobFolder(path.absolute())
     folder = ClusterFolder(job.path)
     client = Process.of(os.getppid())
     try:
@@ -71,7 +83,7 @@ def main(arguments: list[str]) -> int:
             folder.make_token()
             folder.write_process("supervisor", Process.of(os.getpid()))
             job.owned_by(os.getpid())
-            supervisor = Supervisor(job, spec, client)
+            supervisor = Supervisor(job, spec, client, prepared)
             with watching_for_spot_notice(say):
                 return _CODES[asyncio.run(supervisor.run(port)).state]
     except SQLFlowError as error:
@@ -82,20 +94,24 @@ def main(arguments: list[str]) -> int:
 class Supervisor:
     """Supervisor of a job, from its first process to its last. `client` is the process that started it."""
 
-    def __init__(self, job: JobFolder, spec: RunSpec, client: Process) -> None:
+    def __init__(
+        self, job: JobFolder, spec: RunSpec, client: Process, prepared: Prepared | None = None
+    ) -> None:
         self._job = job
         self._spec = spec
         self._client = client
+        self._prepared = prepared
         self._folder = ClusterFolder(job.path)
         self._detached = spec.detached
         self._cancelled = False
 
     async def run(self, port: int) -> End:
         """Run the job and return its end, when no process of it is left. `port` is reserved for the master."""
-        reading, writing = os.pipe()  # parent pipe: no other process has its write end
+        # Parent pipe: no other process has its write end.
+        reading, writing = self._prepared.lifeline if self._prepared else os.pipe()
         loop = asyncio.get_running_loop()
         children, connection = Children(), MasterConnection()
-        setting = LaunchSettings(self._job.path, self._spec, reading, children, say)
+        setting = LaunchSettings(self._job.path, self._spec, reading, children, say, self._prepared)
         instances = Instances(children, connection.notify, self._spec.slots or None)
         loop.add_signal_handler(signal.SIGCHLD, children.reap)
         instances.launcher = launcher(setting, instances, adopting=adopt_orphans())

@@ -9,7 +9,8 @@ HEAVY = {"keras", "tensorflow", "torch", "pyarrow", "numpy", "grpc", "duckdb", "
 
 
 MODULES = [
-    "cluster.local." + name for name in ("supervisor", "cluster", "client", "forkserver", "instance_process")
+    "cluster.local." + name
+    for name in ("supervisor", "standby", "cluster", "client", "forkserver", "instance_process")
 ] + ["jobs.snapshot"]
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from edl import spec
 from edl.errors import SemanticError
-from sqlflow_edl.session.session import CompiledStatement, Session
+from sqlflow_edl.session.compiler import CompiledStatement
+from sqlflow_edl.session.session import Session
 from tests.sql_cases import FIXTURES
 
 PROGRAM = (FIXTURES / "reported" / "numbers_as_text.sql").read_text("utf-8")

@@ -10,7 +10,8 @@ import pytest
 
 from edl import spec
 from edl.features.transform import Features
-from sqlflow_edl.session.session import CompiledStatement, Session
+from sqlflow_edl.session.compiler import CompiledStatement
+from sqlflow_edl.session.session import Session
 from tests.databases import fill, has_lists
 from tests.sql_cases import FIXTURES
 

@@ -93,6 +93,14 @@ def test_names_are_read_without_case_and_by_their_aliases() -> None:
     assert {name: each.value for name, each in found.items()} == {"train.epoch": 3, "train.batch_size": 8}
 
 
+def test_parameters_of_a_model_are_read_by_the_prefix_of_an_estimator() -> None:
+    rows = [AttributeRow("model.hidden_units", "integers", "")]
+    errors: list[SQLFlowError] = []
+    found = Dictionary(rows).resolve(written("Estimator.hidden_units = [8, 4]"), errors, [])
+    assert not errors
+    assert [*found] == ["model.hidden_units"]
+
+
 def test_no_two_attributes_of_the_dictionary_share_a_name() -> None:
     names = [name.casefold() for row in (*TRAIN, *KUBERNETES) for name in (row.name, *row.aliases)]
     assert len(names) == len(set(names))

@@ -145,6 +145,31 @@ def test_predictions_stand_beside_the_columns_of_the_query(session: Session) -> 
     assert total == {"n": 60}
 
 
+def test_a_model_that_exists_is_not_trained_where_it_may_not(session: Session) -> None:
+    options = "OPTIONS(model_type='boosted_tree_regressor', input_label_cols=['price'], max_iterations=1)"
+    create = f"CREATE MODEL IF NOT EXISTS {{}} {options} AS SELECT rooms, price FROM houses"
+    [result] = session.run(create.format("shop.prices"))
+    assert result.message == "there is a model shop.prices@1 already; nothing is trained"
+    [statement] = session.parse(create.format("shop.prices"))
+    [row] = session.plan(statement).to_arrow().to_pylist()
+    assert row["value"] == "nothing, as there is shop.prices@1"
+    [result] = session.run(create.format("shop.new_prices"))
+    assert result.model == "shop.new_prices@1"
+    session.run("DROP MODEL shop.new_prices")
+
+
+def test_a_forecast_has_a_horizon_without_the_option_and_says_so(session: Session) -> None:
+    text = (
+        "CREATE MODEL m OPTIONS(model_type='ARIMA_PLUS', time_series_timestamp_col='day', "
+        "time_series_data_col='sold', time_series_id_col='store') AS SELECT * FROM days"
+    )
+    [statement] = session.parse(text)
+    assert statement.warnings == (
+        "the forecast has a horizon of 30 steps; horizon = 90 in OPTIONS asks for 90",
+    )
+    assert [each.value.value for each in statement.attributes if each.key == "forecast.horizon"] == [30]  # type: ignore[union-attr]
+
+
 @pytest.mark.soak
 def test_a_threshold_is_written_as_a_struct(session: Session) -> None:
     text = "SELECT * FROM ML.PREDICT(MODEL sizes, (SELECT 0 AS rooms), STRUCT({} AS threshold))"
@@ -418,6 +443,7 @@ def test_an_interval_without_quantiles_of_its_own_follows_a_normal_distribution(
             "has a comma without",
             "STRUCT",
         ),
+        ("SELECT * FROM ML.GENERATE_TEXT(MODEL m)", "there is no ML.GENERATE_TEXT", "a service of Google"),
         ("SELECT * FROM ML.ARIMA_EVALUATE(MODEL m)", "there is no ML.ARIMA_EVALUATE", "ML.EVALUATE"),
         ("SELECT * FROM ML.ADVANCED_WEIGHTS(MODEL m)", "there is no ML.ADVANCED_WEIGHTS", "ML.WEIGHTS"),
         ("SELECT * FROM ML.WEIGHTS(MODEL m, TABLE t)", "takes a model alone", "(MODEL my_model)"),

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,10 @@ def work(job: Path, instance: Instance) -> int:
     return Worker(job, name=instance.name, incarnation=instance.incarnation, role=instance.role).play()
 
 
+def main(arguments: Sequence[str]) -> int:
+    job, _, port, _, descriptor, *more = arguments
+    return Master(Path(job), int(port), int(descriptor), more).play()
+
+
 if __name__ == "__main__":
-    job, _, port, _, descriptor, *more = sys.argv[1:]
-    sys.exit(Master(Path(job), int(port), int(descriptor), more).play())
+    sys.exit(main(sys.argv[1:]))
