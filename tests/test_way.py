@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,14 @@ def test_a_reader_visits_few_modules(repository: Path) -> None:
     assert way.modules <= MOST_MODULES
     assert way.returns <= MOST_RETURNS
     assert way.names <= MOST_NAMES
+
+
+def test_checking_a_program_takes_calls_in_proportion_to_its_statements(session: Session) -> None:
+    statement = TRAIN.format("employee", "churned").replace("INTO m", "INTO m{}")
+
+    def check(count: int) -> None:
+        session.program("; ".join(statement.format(number) for number in range(count)))
+
+    check(2)  # then all modules are there
+    few, many = (count_calls(partial(check, count), COMPILER, "edl").total() for count in (20, 40))
+    assert many < 2.1 * few

@@ -121,6 +121,12 @@ class JobRunner:
                 span=statement.span,
                 hint="leave --detach out",
             )
+        if statement.kind == "evaluate" and self._compiler.place is not None:
+            raise SemanticError(
+                "segments of a model's predictions are measured on this machine",
+                span=statement.span,
+                hint="leave --on kubernetes out",
+            )
         target = str(statement.into[0]) if statement.into else ""
         if target:
             with set_missing_spans(target_span(statement)):

@@ -25,9 +25,8 @@ from edl.data.cells import format_count
 from edl.data.names import unique_names
 from edl.data.readers import BatchReader
 from edl.errors import SemanticError, Span, did_you_mean
-from edl.evaluation.predicted_rows import find_classes, measure
+from edl.evaluation.predicted_rows import Found, find_classes, measure
 from edl.features.arrays import numbers
-from edl.jobs.events import Figures
 from edl.metrics.names import kind_of
 from edl.spec import JobSpec
 from edl.spec.measurement import Measurement
@@ -72,8 +71,8 @@ def evaluate_segments(
         planned = compiler.job_spec(as_whole)
         _check_model(statement, planned)
         whole = run(as_whole)
-        predicted = run(prediction_of(statement, planned))
-        spec, rows = measurement_of(statement, planned, predicted.computed), predicted.to_arrow()
+        predicted = run(make_prediction(statement, planned))
+        spec, rows = make_measurement(statement, planned, predicted.computed), predicted.to_arrow()
     with set_missing_spans(statement.select_span):
         table, left_out, rows_left_out = measure_segments(spec, rows, columns)
     notes: tuple[str, ...] = ()
@@ -153,7 +152,7 @@ def _span(statement: Statement) -> Span:
     return attribute.span if attribute else statement.span
 
 
-def prediction_of(statement: Statement, planned: JobSpec) -> Statement:
+def make_prediction(statement: Statement, planned: JobSpec) -> Statement:
     """Return the PREDICT statement for the rows of an EVALUATE, with the probabilities of classes."""
     span = _span(statement)
     attributes = []
@@ -177,7 +176,7 @@ def prediction_of(statement: Statement, planned: JobSpec) -> Statement:
     )
 
 
-def measurement_of(statement: Statement, planned: JobSpec, computed: Sequence[str]) -> Measurement:
+def make_measurement(statement: Statement, planned: JobSpec, computed: Sequence[str]) -> Measurement:
     """Return the comparison of a model's predictions with the label. computed: columns that PREDICT has added."""
     label = planned.label
     classes = tuple(label.classes) if label.has_classes else ()
@@ -201,9 +200,8 @@ def measure_segments(spec: Measurement, rows: pa.Table, columns: Sequence[str]) 
     `measure`.
     """
     needed = rows.select(list(dict.fromkeys([*spec.columns, *columns]))).combine_chunks()
-    if (
-        spec.kind == "classification" and not spec.classes
-    ):  # of all rows, or a segment with one class would fail
+    if spec.kind == "classification" and not spec.classes:
+        # The classes of all rows: a segment may have one of them only.
         classes, _ = find_classes(spec, BatchReader(_batch(needed)))
         spec = msgspec.structs.replace(spec, classes=classes)
     codes = _codes(needed.select(list(columns)))
@@ -244,8 +242,9 @@ def _measure_segment(spec: Measurement, rows: pa.RecordBatch) -> dict[str, float
     predicted = rows.column(spec.prediction) if spec.prediction else rows.column(spec.probabilities[0])
     if predicted.null_count == len(rows):
         return {}
-    figures = measure(spec, BatchReader(rows)).figures
-    ends = {} if spec.weight else _intervals(spec, rows, figures)
+    measured = measure(spec, BatchReader(rows))
+    figures = measured.figures
+    ends = {} if spec.weight else _intervals(spec, rows, measured)
     described: dict[str, float | None] = {}
     for name, value in figures.items():
         is_defined = value is not None and math.isfinite(value)
@@ -255,7 +254,7 @@ def _measure_segment(spec: Measurement, rows: pa.RecordBatch) -> dict[str, float
     return described
 
 
-def _intervals(spec: Measurement, rows: pa.RecordBatch, figures: Figures) -> Mapping[str, Interval]:
+def _intervals(spec: Measurement, rows: pa.RecordBatch, measured: Found) -> Mapping[str, Interval]:
     """Return the intervals of the figures that have one; none of a figure without any error."""
     ends: dict[str, Interval] = {}
     if spec.kind == "regression":
@@ -263,11 +262,11 @@ def _intervals(spec: Measurement, rows: pa.RecordBatch, figures: Figures) -> Map
         errors = np.abs(true - predicted)[np.isfinite(predicted)]
         low, high = mean_interval(np.square(errors))
         ends = {"mae": mean_interval(errors), "mse": (low, high), "rmse": (math.sqrt(low), math.sqrt(high))}
-    if (accuracy := figures.get("accuracy")) is not None:
-        ends["accuracy"] = wilson(accuracy, rows.num_rows)
-    auc = figures.get("auc")
+    if (accuracy := measured.figures.get("accuracy")) is not None:
+        ends["accuracy"] = wilson(accuracy, measured.rows)
+    auc = measured.figures.get("auc")
     if auc is not None and len(spec.classes) == 2:
         inside = pc.sum(pc.equal(rows.column(spec.label), pa.scalar(spec.classes[1]))).as_py() or 0
-        if 0 < inside < rows.num_rows:
-            ends["auc"] = hanley_mcneil(auc, inside, rows.num_rows - inside)
+        if 0 < inside < measured.rows:
+            ends["auc"] = hanley_mcneil(auc, inside, measured.rows - inside)
     return {name: interval for name, interval in ends.items() if interval[0] < interval[1]}
