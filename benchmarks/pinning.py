@@ -6,7 +6,9 @@ its memory is what it held at most, beyond what it held before and beyond the ro
 
 The servers have the table of `benchmarks.mysql`: an id, six numbers, a text and a time; MariaDB has a quarter of the
 rows. They are pinned in the server, and in a file of this machine, where `pin=file` asks for it. ADBC and connectorx
-read the whole table and order nothing; all take turns in a round.
+read the whole table and order nothing. The server's own copy is one statement that writes the rows in a random order
+into a table with a key: no client reads them, and there is no digest. All take turns in a round. The processor time is
+that of client and server together, which other work on the machine changes less than the rate.
 """
 
 from __future__ import annotations
@@ -17,16 +19,18 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import duckdb
 
 from benchmarks import mysql, postgresql
-from benchmarks.mysql import in_turns, table_of
+from benchmarks.mysql import table_of
 from benchmarks.table import Row
 from edl.data import connect
 from edl.spec import Split
@@ -39,6 +43,16 @@ COLUMNS = (
     " 'city' || (hash(range * 3) % 500) AS city, (hash(range + 1) % 1000000) / 1e6 AS y"
 )
 LEAST_IN_SERVER = 200_000  # rows a second
+_OWN = "the server's own copy in a random order"
+OWN_COPY = {  # as each server makes it fastest, into a table of the kind that ours is
+    "postgresql": (
+        f"CREATE UNLOGGED TABLE own AS SELECT row_number() OVER (ORDER BY random()) AS place, {mysql.COLUMNS} FROM t",
+        "ALTER TABLE own ADD PRIMARY KEY (place)",
+    ),
+    "mysql": (
+        f"CREATE TABLE own (place BIGINT AUTO_INCREMENT PRIMARY KEY) AS SELECT {mysql.COLUMNS} FROM t ORDER BY RAND()",
+    ),
+}
 SPLITS = {"no split": None, "a tenth apart": Split("random", "y", 0.1)}
 
 
@@ -65,9 +79,11 @@ def _measure_server(name: str, url: str, folder: Path, rounds: int, rows: int) -
     peers: dict[str, Callable[[], object]] = {"connectorx": lambda: mysql.read_by_connectorx(url)}
     if name == "postgresql":
         peers["ADBC"] = lambda: _read_by_adbc(url)
+    own = partial(_copy_in_server, url, OWN_COPY[name])
     ours = {in_server: url, in_file: f"{url}?pin=file"}
     ways = {way: partial(_pin, place, folder / "pinned") for way, place in ours.items()}
-    seconds = in_turns({**ways, **peers}, max(rounds, 3))
+    measured = _measure_in_turns({**ways, **peers, _OWN: own}, max(rounds, 3))
+    seconds = {way: [times.seconds for times in rounds_of_way] for way, rounds_of_way in measured.items()}
     lines: list[Row] = []
     for way in ours:
         rate = median(rows / spent for spent in seconds[way])
@@ -81,7 +97,28 @@ def _measure_server(name: str, url: str, folder: Path, rounds: int, rows: int) -
             )
             for peer in peers
         ]
+        lines += [
+            Row(
+                f"… of the speed of {_OWN}",
+                f"{rows / median(seconds[_OWN]):,.0f} rows/s",
+                [copy / spent for copy, spent in zip(seconds[_OWN], seconds[way], strict=True)],
+            ),
+            Row(
+                "… of its processor time",
+                f"{median(times.processor for times in measured[_OWN]):.2f} s",
+                [
+                    spent.processor / copy.processor
+                    for copy, spent in zip(measured[_OWN], measured[way], strict=True)
+                ],
+            ),
+        ]
     return lines
+
+
+def _copy_in_server(url: str, statements: Sequence[str]) -> None:
+    with connect(url) as source:
+        for statement in (*statements, "DROP TABLE own"):
+            source.execute(statement)
 
 
 def _pin(url: str, folder: Path) -> None:
@@ -120,12 +157,40 @@ def _round(file: Path, name: str, folder: Path) -> tuple[float, float, float]:
     return seconds, ratio, most
 
 
-def _measure_times(work: Callable[[], object]) -> tuple[float, float]:
-    """Return the seconds and the processor seconds of the work."""
-    began, before = time.monotonic(), os.times()
+class _Times(NamedTuple):
+    """Seconds of some work, and of processors: of this process and all below it, servers too."""
+
+    seconds: float
+    processor: float
+
+
+def _measure_times(work: Callable[[], object]) -> _Times:
+    began, before = time.monotonic(), _processor_seconds()
     work()
-    after = os.times()
-    return time.monotonic() - began, after.user - before.user + after.system - before.system
+    return _Times(time.monotonic() - began, _processor_seconds() - before)
+
+
+def _measure_in_turns(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[_Times]]:
+    times: dict[str, list[_Times]] = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way, do in ways.items():
+            times[way].append(_measure_times(do))
+    return times
+
+
+def _processor_seconds() -> float:
+    """Return what this process and all below it have spent, with those that have ended."""
+    ticks, children = {}, defaultdict(list)
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # of a process that has ended
+            facts = stat.read_text().rpartition(")")[2].split()
+            number = int(stat.parent.name)
+            children[int(facts[1])].append(number)
+            ticks[number] = sum(map(int, facts[11:15]))
+    below = [os.getpid()]
+    for number in below:
+        below += children[number]
+    return sum(ticks.get(number, 0) for number in below) / os.sysconf("SC_CLK_TCK")
 
 
 def _memory() -> int:

@@ -185,9 +185,9 @@ class _Builder(Transformer[Token, Any]):
             else:
                 first[clause.field] = clause
         raise_all([*twice, *self._too_many(kind, first.get("into"))])
-        if (by := first.pop("by", None)) is not None:  # another form of an attribute
+        if (segments := first.pop("segments", None)) is not None:  # another form of an attribute
             attributes = first["attributes"].content if "attributes" in first else ()
-            first["attributes"] = _Clause("attributes", (*attributes, *by.content), by.span)
+            first["attributes"] = _Clause("attributes", (*attributes, *segments.content), segments.span)
         fields |= {name: clause.content for name, clause in first.items()}
         return Statement(kind, self._written(meta), _span(meta), columns=tuple(columns), **fields)
 
@@ -255,11 +255,11 @@ class _Builder(Transformer[Token, Any]):
     def label(self, meta: Meta, children: list[Name]) -> _Clause:
         return _Clause("labels", tuple(children), _span(meta))
 
-    def by(self, meta: Meta, children: list[Name]) -> _Clause:
+    def segments(self, meta: Meta, children: list[Name]) -> _Clause:
         """Return the columns of BY as the attribute that they stand for."""
         columns = ListValue(tuple(children), _span(meta))
         by = Span(meta.start_pos, meta.start_pos + len("BY"))
-        return _Clause("by", (Attribute("evaluate.by", columns, by),), _span(meta))
+        return _Clause("segments", (Attribute("evaluate.by", columns, by),), _span(meta))
 
     def label_name(self, meta: Meta, children: list[Any]) -> Name:
         """Return the name in a text; in double quotes it is read by the dialect's rules for names."""

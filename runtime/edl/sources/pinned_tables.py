@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from edl.data.arrow_types import BATCH_ROWS
 from edl.data.retry import reached
 from edl.data.source import PinnedTable
 from edl.errors import SourceError, did_you_mean
@@ -29,7 +29,10 @@ from edl.jobs.job_folder import state_id
 from edl.reachability import SOURCE, Peer, outage_secs
 
 PREFIX = "sqlflow_edl_rows_"
-PLACE = "place"  # column of a row's place in the pinned order
+BLOCK, PLACES = "block", "places"  # columns of the places of rows in the pinned order
+BLOCK_ROWS = (
+    200  # of which a block has the places: few enough for PostgreSQL to keep them beside their number
+)
 KEPT_DAYS = 30  # for a table of an unknown owner
 RETRY_SECS = 60.0  # of an outage while rows are read, at least
 
@@ -214,14 +217,15 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-def number_places(keys: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the keys 1 … rows, each with its place; places count from 1. keys: the only column, in their order."""
-    places = np.empty(rows, np.int64)
+def find_places(keys: Iterable[pa.RecordBatch], rows: int) -> npt.NDArray[np.int64]:
+    """Return the places of the keys 1 … rows in blocks, with zeros behind them; places count from 1.
+
+    keys: the only column, in their order.
+    """
+    places = np.zeros((-(-rows // BLOCK_ROWS), BLOCK_ROWS), np.int64)
+    of_keys = places.reshape(-1)
     start = 1
     for batch in keys:
-        places[batch.column(0).to_numpy() - 1] = np.arange(start, start + batch.num_rows)
+        of_keys[batch.column(0).to_numpy() - 1] = np.arange(start, start + batch.num_rows)
         start += batch.num_rows
-    for first in range(0, rows, BATCH_ROWS):
-        part = places[first : first + BATCH_ROWS]
-        numbers = pa.array(np.arange(first + 1, first + 1 + len(part)))
-        yield pa.RecordBatch.from_arrays([numbers, pa.array(part)], names=["key", PLACE])
+    return places

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
@@ -28,6 +29,7 @@ from edl.sources.words import strip_end
 from edl.spec import Split
 
 IDLE_SECS = 30.0  # idle time after which a connection is checked before use
+_STOPPING_SECS = 0.05  # between two attempts to stop a statement
 
 
 class ServerConnection(Protocol):
@@ -88,6 +90,10 @@ class ServerSource(CursorSource[C], Generic[C, K]):
     @abstractmethod
     def _close_if_lost(self, connection: K) -> None:
         """Close an idle connection that the server or the network has ended."""
+
+    @abstractmethod
+    def _stop(self, connection: K) -> None:
+        """Stop the statement that another thread runs on the connection."""
 
     @abstractmethod
     def _pinning(self, columns: Sequence[C], folder: Path) -> Pinning[Any]:
@@ -179,6 +185,29 @@ class ServerSource(CursorSource[C], Generic[C, K]):
     def count(self, query: str) -> int:
         """Return the number that an internal query yields."""
         return int(self.read_few_rows(query)[0][0])
+
+    @contextmanager
+    def asking_beside(self, question: Callable[[K], R], *, is_long: bool) -> Iterator[Future[R]]:
+        """Ask a question while the body runs. Its answer is there at the end of the context.
+
+        A long one is asked on the second connection, in a thread. Without one, or if it is short, it waits for the end
+        of the body, and is asked on this connection.
+        """
+        second = self._second.get() if is_long else None
+        if second is None:
+            answer: Future[R] = Future()
+            yield answer
+            answer.set_result(self.look_up(question))
+            return
+        with self._errors(""), ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(question, second)
+            try:
+                yield answer
+                answer.result()
+            except BaseException:
+                while not wait([answer], _STOPPING_SECS).done:  # it may not have begun when it is stopped
+                    self._stop(second)
+                raise
 
     # Connections -----------------------------------------------------------------------------------------
 

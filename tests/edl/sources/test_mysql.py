@@ -196,11 +196,11 @@ def test_a_statement_with_a_time_zone_of_its_own_shows_the_servers_texts(source:
 
 def test_an_hour_that_a_zone_has_twice_is_shown_as_text_and_refused_to_jobs() -> None:
     column = types.MySQLColumn("at", pa.timestamp("us", "UTC"))
-    values = [(b"2024-10-27 02:30:00",), (b"2024-06-01 17:00:00",), (None,)]
-    found = types.displayed_batch([column], values, "Europe/Berlin")
+    sent = [pa.array([b"2024-10-27 02:30:00", b"2024-06-01 17:00:00", None])]
+    found = types.displayed_batch([column], sent, "Europe/Berlin")
     assert found.column("at").to_pylist() == ["2024-10-27 02:30:00", "2024-06-01 15:00:00+00:00", None]
     with pytest.raises(SourceError, match="'2024-10-27 02:30:00', of which the time zone") as caught:
-        types.batch([column], values, "Europe/Berlin")
+        types.batch([column], sent, "Europe/Berlin")
     assert caught.value.hint == "SET time_zone = '+00:00'"
 
 

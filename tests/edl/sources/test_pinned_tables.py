@@ -5,22 +5,21 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from edl.data.arrow_types import BATCH_ROWS
-from edl.sources.pinned_tables import RETRY_SECS, LostTableError, Patience, number_places
+from edl.sources.pinned_tables import BLOCK_ROWS, RETRY_SECS, LostTableError, Patience, find_places
 
 
 def test_each_key_gets_the_place_at_which_it_comes() -> None:
     keys = [pa.record_batch({"key": [3, 1]}), pa.record_batch({"key": [4, 2]})]
-    [batch] = number_places(keys, 4)
-    assert batch.to_pydict() == {"key": [1, 2, 3, 4], "place": [2, 4, 1, 3]}
+    [places] = find_places(keys, 4).tolist()
+    assert places == [2, 4, 1, 3, *[0] * (BLOCK_ROWS - 4)]
 
 
-def test_the_places_of_many_rows_come_in_batches() -> None:
-    rows = BATCH_ROWS + 1
+def test_the_places_of_many_rows_are_in_blocks() -> None:
+    rows = BLOCK_ROWS + 1
     keys = [pa.record_batch({"key": list(range(rows, 0, -1))})]
-    batches = list(number_places(keys, rows))
-    assert [batch.num_rows for batch in batches] == [BATCH_ROWS, 1]
-    assert batches[1].to_pydict() == {"key": [rows], "place": [1]}
+    first, second = find_places(keys, rows).tolist()
+    assert first == list(range(rows, 1, -1))
+    assert second == [1, *[0] * (BLOCK_ROWS - 1)]
 
 
 def wait_in_vain(patience: Patience) -> None:

@@ -16,12 +16,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+import pyarrow as pa
+
 from edl.data.server_url import NoPasswordError, ServerURL
 from edl.data.source import UnreachableError
 from edl.errors import SourceError, did_you_mean
 from edl.installation import install_extras
 from edl.reachability import describe_failure
 from edl.sources.mysql import tls
+from edl.sources.mysql.packets import HEAD, find_rows, split_columns
 
 try:
     import pymysql
@@ -55,6 +58,8 @@ _PLACES = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _CHUNK = 1 << 20  # bytes of one packet of LOAD DATA
+_RECEIVED = 256 << 10  # bytes that are received at a time, at most
+FETCH_BYTES = 4 << 20  # of rows that are fetched at a time, beside the last one
 
 
 def open_connection(url: ServerURL) -> MySQLConnection:
@@ -113,6 +118,7 @@ class MySQLConnection(_PyMySQL):
             cursorclass=SSCursor,
             **arguments,
         )
+        self._rfile = self._sock.makefile("rb", buffering=_RECEIVED)  # nothing is on its way
 
     def _create_ssl_ctx(self, sslp: Any) -> Any:
         """Share the context of connections without TLS options: making one reads all authorities, 30 ms."""
@@ -145,6 +151,13 @@ class MySQLConnection(_PyMySQL):
             self._sending = None
         return int(self._result.warning_count)
 
+    def peek(self) -> bytes:
+        """Return what was received and is not read yet; wait if that is nothing. An error is left to who reads it."""
+        try:
+            return bytes(self._rfile.peek())
+        except OSError:
+            return b""
+
     def end(self) -> None:
         """Close at once, without reading the rest of a result."""
         with suppress(*ERRORS, OSError):
@@ -166,6 +179,9 @@ class MySQLConnection(_PyMySQL):
 class _UnbufferedResult(MySQLResult):
     """Result that answers a request for a file with the data to send, and never with a file."""
 
+    connection: Any
+    unbuffered_active: bool
+
     def __init__(self, connection: MySQLConnection, sending: Iterable[bytes] | None) -> None:
         super().__init__(connection)
         self._sending = sending
@@ -186,6 +202,25 @@ class _UnbufferedResult(MySQLResult):
         connection.write_packet(b"")
         self._read_ok_packet(connection._read_packet())
 
+    def read_rows(self, most: int) -> tuple[bytes, list[int]]:
+        """Return the next rows that were received, at most so many, and where the values of each begin.
+
+        At least one row is waited for. After the last one there is nothing.
+        """
+        if not self.unbuffered_active:
+            return b"", []
+        connection = self.connection
+        ends = find_rows(memoryview(connection.peek()), connection._next_seq_id, most)
+        if rows := len(ends) - 1:
+            connection._next_seq_id = (connection._next_seq_id + rows) % 256
+            return connection._read_bytes(ends[-1]), [end + HEAD for end in ends[:-1]]
+        packet = connection._read_packet()
+        if self._check_packet_is_eof(packet):
+            self.unbuffered_active = False
+            self.connection = None
+            return b"", []
+        return packet._data, [0]
+
     def __del__(self) -> None:
         """Do nothing. A partly read result is ended with its connection or read to its end; this must not block."""
 
@@ -197,16 +232,21 @@ def _pieces(data: Iterable[bytes]) -> Iterator[bytes]:
             yield bytes(view[start : start + _CHUNK])
 
 
-def fetch_rows(result: Any, rows: int) -> tuple[list[tuple[bytes | None, ...]], bool]:
-    """Return the next rows of a result, at most `rows`, and True if there may be more."""
-    fetched: list[tuple[bytes | None, ...]] = []
-    fetch = result._read_rowdata_packet_unbuffered
-    for _ in range(rows):
-        row = fetch()
-        if row is None:
-            return fetched, False
-        fetched.append(row)
-    return fetched, True
+def fetch_columns(result: Any, most: int) -> tuple[list[pa.Array], bool]:
+    """Return the bytes of the next rows of a result by column, of at most so many rows, and True if there may be more.
+
+    Without rows there are no columns.
+    """
+    parts: list[bytes] = []
+    starts: list[int] = []
+    size, is_more = 0, True
+    while is_more and len(starts) < most and size < FETCH_BYTES:
+        rows, of_rows = result.read_rows(most - len(starts))
+        is_more = bool(of_rows)
+        starts += [size + start for start in of_rows]
+        parts.append(rows)
+        size += len(rows)
+    return split_columns(b"".join(parts), starts, result.field_count) if starts else [], is_more
 
 
 def literal(value: object, connection: MySQLConnection) -> str:

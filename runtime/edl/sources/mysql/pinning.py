@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from edl.data.arrow_types import schema_of
@@ -16,11 +17,11 @@ from edl.data.source import Pinned, PinnedTable, PinningRates
 from edl.errors import SourceError
 from edl.sources import pinned_tables
 from edl.sources.mysql import drivers, types
-from edl.sources.mysql.connection import ERRORS, is_lost, literal
+from edl.sources.mysql.connection import ERRORS, MySQLConnection, is_lost, literal
 from edl.sources.mysql.errors import translate_error
 from edl.sources.mysql.types import MySQLColumn
-from edl.sources.pinned_tables import PLACE, TableReader
-from edl.sources.server_pinning import Pinning, RowTables, Unfit
+from edl.sources.pinned_tables import BLOCK, BLOCK_ROWS, PLACES, TableReader
+from edl.sources.server_pinning import MANY_ROWS, Ints, Pinning, RowTables, Unfit
 
 if TYPE_CHECKING:
     from edl.sources.mysql.source import MySQLSource
@@ -30,6 +31,8 @@ RATES = PinningRates(copy=60e-9, order=80e-9, in_server=True)
 # MariaDB would join by hash, with a scan of the second table for each buffer; to MySQL it is a comment
 _BY_KEY = "/*M! SET STATEMENT join_cache_level = 0 FOR */ "
 _ALL = 2**64 - 1  # rows
+_DIGITS = 12  # of a place
+_POWERS = 10 ** np.arange(_DIGITS - 1, -1, -1)
 
 
 class MySQLRowReader(TableReader[drivers.DriverReading]):
@@ -99,8 +102,14 @@ class MySQLPinning(Pinning["MySQLSource"]):
 
     def _make_places(self, table: PinnedTable) -> None:
         self.source.execute(
-            f"CREATE TABLE {table.name} ({_key(table)} BIGINT NOT NULL PRIMARY KEY, {PLACE} BIGINT NOT NULL)"
-            f" ENGINE = InnoDB COMMENT = {self._comment()}"
+            f"CREATE TABLE {table.name} ({BLOCK} BIGINT NOT NULL PRIMARY KEY,"
+            f" {PLACES} VARBINARY({BLOCK_ROWS * _DIGITS}) NOT NULL) ENGINE = InnoDB COMMENT = {self._comment()}"
+        )
+
+    def _encode_places(self, places: Ints) -> pa.Array:
+        digits = (places[..., np.newaxis] // _POWERS % 10 + ord("0")).astype(np.uint8)
+        return pa.Array.from_buffers(
+            pa.binary(BLOCK_ROWS * _DIGITS), len(places), [None, pa.py_buffer(digits.tobytes())]
         )
 
     def _write_in_order(self, tables: RowTables) -> None:
@@ -110,24 +119,41 @@ class MySQLPinning(Pinning["MySQLSource"]):
         """
         key = _key(tables.ordered)
         names = ", ".join(f"s.{quote_part(name, '`')}" for name in self.schema.names)
+        start = f"1 + (s.{key} - 1) % {BLOCK_ROWS} * {_DIGITS}"
+        place = f"CAST(SUBSTR(p.{PLACES}, {start}, {_DIGITS}) AS SIGNED)"
         self.source.create(
             self._create(tables.ordered)
-            + f" AS SELECT STRAIGHT_JOIN p.{PLACE} AS {key}, {names} FROM {tables.snapshot.name} s"
-            f" JOIN {tables.places.name} p ON p.{key} = s.{key} ORDER BY p.{PLACE}",
+            + f" AS SELECT STRAIGHT_JOIN {place} AS {key}, {names} FROM {tables.snapshot.name} s"
+            f" JOIN {tables.places.name} p ON p.{BLOCK} = (s.{key} - 1) DIV {BLOCK_ROWS} ORDER BY 1",
             _BY_KEY,
         )
 
-    def _sums(self, table: PinnedTable) -> Sequence[object]:
+    def _finish(self, table: PinnedTable, rows: int) -> Sequence[object]:
+        """Return the sums of two halves, which are made at the same time: a statement has one thread of the server."""
+        middle, is_long = rows // 2, rows >= MANY_ROWS
+        with self.source.asking_beside(
+            lambda asked: self._sums(asked, table, 0, middle), is_long=is_long
+        ) as first:
+            second = self.source.look_up(self._sums, table, middle, rows)
+        both = zip(first.result(), second, strict=True)
+        return [
+            str(of_first ^ of_second).encode() for of_first, of_second in both
+        ]  # as digests always had them
+
+    def _sums(self, connection: MySQLConnection, table: PinnedTable, start: int, end: int) -> Sequence[int]:
+        """Return the sums of the rows [start, end)."""
         names = [
             f"IFNULL(HEX(CAST({types.exact_expression(column)} AS BINARY)), '-')" for column in self._columns
         ]
         row = f"MD5(CONCAT_WS(',', {', '.join([_key(table), *names])}))"
         rows = (
-            f"SELECT {row} AS r FROM {table.name} LIMIT {_ALL}"  # the limit: each is computed once for both
+            f"SELECT {row} AS r FROM {table.name} WHERE {_key(table)} > {start} AND {_key(table)} <= {end}"
+            f" LIMIT {_ALL}"  # each is computed once for both
         )
         halves = (f"BIT_XOR(CAST(CONV({side}(r, 16), 16, 10) AS UNSIGNED))" for side in ("LEFT", "RIGHT"))
-        with self.source.in_utc(self.source.live()):
-            return self.source.read_few_rows(f"SELECT {', '.join(halves)} FROM ({rows}) AS q")[0]
+        with self.source.in_utc(connection):
+            [sums] = connection.fetch_all(f"SELECT {', '.join(halves)} FROM ({rows}) AS q")
+        return [int(value) for value in sums]
 
     def _create(self, table: PinnedTable, options: str = "") -> str:
         key = f"{_key(table)} BIGINT NOT NULL {options} PRIMARY KEY"

@@ -28,7 +28,7 @@ from edl.sources.mysql.connection import (
     bind_values,
     check_options,
     code,
-    fetch_rows,
+    fetch_columns,
     is_lost,
     open_connection,
 )
@@ -41,7 +41,7 @@ from edl.sources.server import ServerSource
 from edl.sources.words import strip_end
 from edl.spec import Split
 
-FETCH_ROWS = 4096  # at a time: what fits into a processor's cache as Python objects
+FETCH_ROWS = 8192  # at a time: so many that a column of all of them costs little more than one of a few
 LOCK_SECS = 1  # how long a question waits for a lock, the least of MySQL: the parser looks tables up
 
 _STRICT = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"
@@ -68,7 +68,7 @@ class MySQLSource(ServerSource[MySQLColumn, MySQLConnection]):
 
     def interrupt(self) -> None:
         if self._running:
-            self._kill_query()
+            self._stop(self.connection)
 
     def close(self) -> None:
         if self._unread is not None:  # the rest of its rows is not read
@@ -185,6 +185,15 @@ class MySQLSource(ServerSource[MySQLColumn, MySQLConnection]):
         with suppress(*ERRORS):
             connection.ping(reconnect=False)
 
+    def _stop(self, connection: MySQLConnection) -> None:
+        """Kill the statement on the connection through another one."""
+        with suppress(SourceError, *ERRORS):
+            other = open_connection(self._url)
+            try:
+                other.run(f"KILL QUERY {connection.thread_id()}")
+            finally:
+                other.close()
+
     def _pinning(self, columns: Sequence[MySQLColumn], folder: Path) -> pinning.MySQLPinning:
         return pinning.MySQLPinning(self, self._url, columns, folder)
 
@@ -241,7 +250,7 @@ class MySQLSource(ServerSource[MySQLColumn, MySQLConnection]):
 
     def _fetch(self, cursor: Any) -> tuple[Rows, bool]:
         with self._runs(), self._errors(""):
-            rows, is_more = fetch_rows(cursor, FETCH_ROWS)
+            rows, is_more = fetch_columns(cursor, FETCH_ROWS)
         if not is_more:
             self._used = time.monotonic()
         return rows, is_more
@@ -258,7 +267,7 @@ class MySQLSource(ServerSource[MySQLColumn, MySQLConnection]):
         except Exception:  # error reported by the server
             raise
         except BaseException:
-            self._kill_query()
+            self._stop(self.connection)
             raise
         finally:
             self._running = False
@@ -270,23 +279,14 @@ class MySQLSource(ServerSource[MySQLColumn, MySQLConnection]):
         if not self.connection.is_open:
             result.unbuffered_active = False
             return
-        self._kill_query()
+        self._stop(self.connection)
         try:
-            while fetch_rows(result, FETCH_ROWS)[1]:
+            while result.read_rows(FETCH_ROWS)[1]:
                 pass
         except ERRORS as error:
             result.unbuffered_active = False
             if code(error) != _STOPPED:
                 self.connection.end()
-
-    def _kill_query(self) -> None:
-        """Kill the statement on this connection through another connection."""
-        with suppress(SourceError, *ERRORS):
-            other = open_connection(self._url)
-            try:
-                other.run(f"KILL QUERY {self.connection.thread_id()}")
-            finally:
-                other.close()
 
     def _begin(self) -> None:
         """Begin with READ COMMITTED: stricter levels lock gaps, so that concurrent writers would block each other."""

@@ -98,36 +98,33 @@ def describe_columns(described: Sequence[MySQLColumn]) -> pa.Schema:
     )
 
 
-def batch(
-    described: Sequence[MySQLColumn], rows: Sequence[Sequence[bytes | None]], zone: str = UTC
-) -> pa.RecordBatch:
-    """Convert the rows to Arrow. Raises UnfitValueError for a value that its column's type cannot hold.
+def batch(described: Sequence[MySQLColumn], sent: Sequence[pa.Array], zone: str = UTC) -> pa.RecordBatch:
+    """Convert the columns to Arrow. Raises UnfitValueError for a value that its column's type cannot hold.
 
-    `zone` is the time zone of the session: an offset, a name, or empty if it is not known.
+    `sent` has the bytes that the server sent. `zone` is the time zone of the session: an offset, a name, or empty if it
+    is not known.
     """
-    cells = zip(*rows, strict=True) if rows else ((),) * len(described)
-    arrays = [array(column, values, zone) for column, values in zip(described, cells, strict=True)]
+    arrays = [array(column, values, zone) for column, values in zip(described, sent, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in described])
 
 
 def displayed_batch(
-    described: Sequence[MySQLColumn], rows: Sequence[Sequence[bytes | None]], zone: str = UTC
+    described: Sequence[MySQLColumn], sent: Sequence[pa.Array], zone: str = UTC
 ) -> pa.RecordBatch:
-    """Convert the rows for display: a column is text where a value does not fit its type."""
-    cells = zip(*rows, strict=True)
-    arrays = [_display_column(column, values, zone) for column, values in zip(described, cells, strict=True)]
+    """Convert the columns for display: a column is text where a value does not fit its type."""
+    arrays = [_display_column(column, values, zone) for column, values in zip(described, sent, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in described])
 
 
-def array(column: MySQLColumn, values: Sequence[bytes | None], zone: str = UTC) -> pa.Array:
+def array(column: MySQLColumn, values: pa.Array, zone: str = UTC) -> pa.Array:
     """Convert the values of one column. Raises UnfitValueError for a value that its type cannot hold."""
     kind: Any = column.kind
     try:
         if pa.types.is_binary(kind):
-            return pa.array(values, kind)
+            return values.cast(kind)
         if column.bits:
-            return _bits(values, kind)
-        return from_texts(pa.array(values, pa.string()), kind, zone)
+            return _bits(values.to_pylist(), kind)
+        return from_texts(values.cast(pa.string()), kind, zone)
     except (pa.ArrowException, UnicodeDecodeError, ValueError):
         if column.unfit is None:
             raise _unfit_error(column, values, zone) from None
@@ -136,23 +133,22 @@ def array(column: MySQLColumn, values: Sequence[bytes | None], zone: str = UTC) 
         return _with_nulls(column, values, zone)
 
 
-def _with_nulls(column: MySQLColumn, values: Sequence[bytes | None], zone: str) -> pa.Array:
+def _with_nulls(column: MySQLColumn, values: pa.Array, zone: str) -> pa.Array:
     if len(values) == 1:
         return pa.nulls(1, column.kind)
     middle = len(values) // 2
     return pa.concat_arrays([array(column, some, zone) for some in (values[:middle], values[middle:])])
 
 
-def _display_column(column: MySQLColumn, values: Sequence[bytes | None], zone: str) -> pa.Array:
+def _display_column(column: MySQLColumn, values: pa.Array, zone: str) -> pa.Array:
     kind: Any = column.kind
     if pa.types.is_binary(kind) or column.bits or pa.types.is_null(kind):
         return array(column, values)
-    sent = pa.array(values, pa.binary())
     if pa.types.is_boolean(kind):
         with suppress(ValueError, pa.ArrowException):
-            return from_texts(sent.cast(pa.string()), kind)
+            return from_texts(values.cast(pa.string()), kind)
         kind = pa.int8()
-    return text_where_unfit(sent, lambda some: from_texts(some.cast(pa.string()), kind, zone), _decode_text)
+    return text_where_unfit(values, lambda some: from_texts(some.cast(pa.string()), kind, zone), _decode_text)
 
 
 def _decode_text(value: bytes | None) -> str | None:
@@ -263,7 +259,7 @@ _INSTEAD = (
 _AS_TEXTS = {pa.decimal128(1).id, pa.time64("us").id}
 
 
-def _unfit_error(column: MySQLColumn, values: Sequence[bytes | None], zone: str) -> UnfitValueError:
+def _unfit_error(column: MySQLColumn, values: pa.Array, zone: str) -> UnfitValueError:
     """Return the error of the first value that cannot be converted, with the expression to write instead."""
     name = column.name
     kind: Any = column.kind
@@ -288,12 +284,12 @@ def _unfit_error(column: MySQLColumn, values: Sequence[bytes | None], zone: str)
     )
 
 
-def _first_unfit(column: MySQLColumn, values: Sequence[bytes | None], zone: str) -> str:
+def _first_unfit(column: MySQLColumn, values: pa.Array, zone: str) -> str:
     """Return the beginning of the first value that cannot be converted."""
-    present = [value for value in values if value is not None]
+    present: list[bytes] = values.drop_null().to_pylist()
     for value in present if len(present) > 1 else ():
         try:
-            array(MySQLColumn(column.name, column.kind), (value,), zone)
+            array(MySQLColumn(column.name, column.kind), pa.array([value], pa.binary()), zone)
         except UnfitValueError:
             return value.decode(errors="replace")[:40]
     return present[0].decode(errors="replace")[:40] if present else ""

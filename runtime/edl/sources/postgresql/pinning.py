@@ -23,12 +23,12 @@ from edl.data.server_url import ServerURL, parse_server
 from edl.data.source import Pinned, PinnedTable, PinningRates
 from edl.errors import SourceError
 from edl.sources import pinned_tables
-from edl.sources.pinned_tables import PLACE, LostTableError, TableReader
+from edl.sources.pinned_tables import BLOCK, BLOCK_ROWS, PLACES, LostTableError, TableReader
 from edl.sources.postgresql import types
 from edl.sources.postgresql.connection import USUAL_FORMS, PostgreSQLConnection, arguments, state
 from edl.sources.postgresql.results import text
 from edl.sources.postgresql.types import PostgreSQLColumn
-from edl.sources.server_pinning import Pinning, RowTables, Unfit
+from edl.sources.server_pinning import MANY_ROWS, Ints, Pinning, RowTables, Unfit
 
 if TYPE_CHECKING:
     from edl.sources.postgresql.source import PostgreSQLSource
@@ -37,6 +37,7 @@ BATCH_BYTES = 4 << 20  # of ADBC's batches
 
 RATES = PinningRates(copy=26e-9, order=35e-9, in_server=True)
 
+_STATISTICS = 10  # of the key, a tenth of what is usual
 _BATCH_SIZE = "adbc.postgresql.batch_size_hint_bytes"
 # settings with which a scan yields the rows of a table in the order in which they were written
 _AS_WRITTEN = ("SET synchronize_seqscans = off", "SET max_parallel_workers_per_gather = 0")
@@ -211,30 +212,52 @@ class PostgreSQLPinning(Pinning["PostgreSQLSource"]):
             connection.end()
 
     def _make_places(self, table: PinnedTable) -> None:
-        self._create(table, f" ({quote_part(table.key)} bigint, {PLACE} bigint)")
+        self._create(table, f" ({BLOCK} bigint, {PLACES} bigint[])")
+
+    def _encode_places(self, places: Ints) -> pa.Array:
+        return pa.FixedSizeListArray.from_arrays(pa.array(places.reshape(-1)), BLOCK_ROWS)
 
     def _write_in_order(self, tables: RowTables) -> None:
         key = quote_part(tables.ordered.key)
         names = ", ".join(f"s.{quote_part(name)}" for name in self.schema.names)
-        self.source.execute(f"ANALYZE {tables.places.name} ({key})")
+        self.source.execute(f"ANALYZE {tables.places.name} ({BLOCK})")
         self._create(
             tables.ordered,
-            f" AS SELECT p.{PLACE} AS {key}, {names} FROM {tables.places.name} p"
-            f" JOIN {tables.snapshot.name} s ON s.{key} = p.{key} ORDER BY p.{PLACE}",
+            f" AS SELECT p.{PLACES}[(s.{key} - 1) % {BLOCK_ROWS} + 1] AS {key}, {names} FROM {tables.places.name} p"
+            f" JOIN {tables.snapshot.name} s ON (s.{key} - 1) / {BLOCK_ROWS} = p.{BLOCK} ORDER BY 1",
         )
 
-    def _index(self, table: PinnedTable) -> None:
-        key = quote_part(table.key)
-        self.source.execute(f"ALTER TABLE {table.name} ADD PRIMARY KEY ({key})")
-        self.source.execute(f"ANALYZE {table.name} ({key})")
+    def _finish(self, table: PinnedTable, rows: int) -> Sequence[object]:
+        with self.source.asking_beside(
+            lambda asked: self._sums(asked, table), is_long=rows >= MANY_ROWS
+        ) as sums:
+            self._index(table)
+        return sums.result()
 
-    def _sums(self, table: PinnedTable) -> Sequence[object]:
+    def _index(self, table: PinnedTable) -> None:
+        """Make an index of the key, and statistics with which the server uses it.
+
+        One process sorts the keys as fast as several, which are busy with the digest. They are in order, so that few of
+        them tell the server what many would.
+        """
+        key = quote_part(table.key)
+        with self.source.transaction():
+            self.source.execute("SET LOCAL max_parallel_maintenance_workers = 0")
+            self.source.execute(f"CREATE UNIQUE INDEX ON {table.name} ({key})")
+            self.source.execute(f"ALTER TABLE {table.name} ALTER {key} SET STATISTICS {_STATISTICS}")
+            self.source.execute(f"ANALYZE {table.name} ({key})")
+
+    def _sums(self, connection: PostgreSQLConnection, table: PinnedTable) -> Sequence[object]:
         halves = ", ".join(f"coalesce(bit_xor(hashtextextended(r, {seed})), 0)" for seed in (0, 1))
         # OFFSET: each text is made once for both. It has no type: with a number the server uses one process alone.
         query = f"SELECT {halves} FROM (SELECT q::text AS r FROM {table.name} AS q OFFSET '0') AS rows"
-        with self.source.transaction():
-            self.source.look_up(PostgreSQLConnection.run, USUAL_FORMS)
-            return self.source.read_few_rows(query)[0]
+        connection.run("BEGIN")
+        try:
+            connection.run(USUAL_FORMS)
+            return connection.fetch_all(query)[0]
+        finally:
+            if connection.is_open:
+                connection.run("ROLLBACK")
 
     def _create(self, table: PinnedTable, definition: str) -> int:
         """Create an unlogged table of ours. Return the number of its rows."""

@@ -134,6 +134,9 @@ class PostgreSQLSource(ServerSource[PostgreSQLColumn, PostgreSQLConnection]):
             except ERRORS:
                 connection.close()
 
+    def _stop(self, connection: PostgreSQLConnection) -> None:
+        connection.cancel()
+
     def _pinning(self, columns: Sequence[PostgreSQLColumn], folder: Path) -> pinning.PostgreSQLPinning:
         return pinning.PostgreSQLPinning(self, self._url, columns, folder)
 
