@@ -55,6 +55,7 @@ class Submitter:
 
     def __init__(self, quota: Path | None = None, share: int = 1) -> None:
         self._quota = quota
+        self._is_alone = share == 1
         self._local = LocalSubmitter(share)
         self._standby: Standby | None = None  # for the next job with workers
 
@@ -116,7 +117,8 @@ class Submitter:
             standby = None
         with SupervisedJob.start(job, how, standby) as running:
             outcome = running.follow(follower.progress, keeps_best=spec.search is not None)
-        self._wait_with(how, collectives=collectives)
+        if self._is_alone:  # each of several would hold a framework in memory
+            self._wait_with(how, collectives=collectives)
         return outcome
 
     def _wait_with(self, how: RunSpec, *, collectives: bool) -> None:

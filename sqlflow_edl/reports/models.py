@@ -235,6 +235,7 @@ def _at_model(statement: Statement) -> AbstractContextManager[None]:
 
 HANDLERS: Mapping[Kind, Callable[[Registry, Statement], Result]] = {
     "import_model": defer("sqlflow_edl.extensions.imported", "import_model"),
+    "export_model": defer("sqlflow_edl.extensions.bigquery_ml.export_model", "export_model"),
     "show_models": show_models,
     "show_train": show_train,
     "show_curve": show_curve,

@@ -166,6 +166,13 @@ def _sql(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     return rows
 
 
+def _export(compiler: Compiler, statement: Statement) -> list[plan.Row]:
+    version = compiler.registry.find(str(statement.model))
+    return [
+        ("statement", title(statement, compiler.dialect), f"would write {version.reference} to a file", "")
+    ]
+
+
 def _reads_models(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     return [("statement", title(statement, compiler.dialect), "reads the stored models", "")]
 
@@ -180,6 +187,7 @@ PLANNERS: Mapping[Kind, Callable[[Compiler, Statement], list[plan.Row]]] = {
     **dict.fromkeys(extended_statements.MODULES, _plan_of_extension),
     **dict.fromkeys(models.HANDLERS, _reads_models),
     "import_model": _import,
+    "export_model": _export,
     "drop_model": _drop,
     "set_model": _set,
     "set_tag": _set_tag,

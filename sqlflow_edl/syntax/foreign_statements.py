@@ -24,6 +24,11 @@ CREATE_MODEL = re.compile(
     rf"(?P<name>`[^`]+`|\"[^\"]+\"|[\w.\-]+?){GAP}*(?P<word>OPTIONS|TRANSFORM){GAP}*\(",
     re.IGNORECASE | re.DOTALL,
 )
+# EXPORT MODEL of BigQuery ML
+EXPORT_MODEL = re.compile(
+    rf"{GAP}*EXPORT{GAP}+MODEL{GAP}+(?P<name>`[^`]+`|\"[^\"]+\"|[\w.\-]+?){GAP}*(?P<word>OPTIONS){GAP}*\(",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 class ForeignStatement(NamedTuple):
@@ -36,6 +41,7 @@ class ForeignStatement(NamedTuple):
 
 FOREIGN_STATEMENTS = (
     ForeignStatement(CREATE_MODEL, "sqlflow_edl.extensions.bigquery_ml.create_model", "read_create_model"),
+    ForeignStatement(EXPORT_MODEL, "sqlflow_edl.extensions.bigquery_ml.export_model", "read_export_model"),
 )
 
 

@@ -70,6 +70,11 @@ STATEMENTS = {
         "a model that was trained elsewhere",
         "CREATE MODEL churn OPTIONS(model_type = 'onnx', model_path = 'churn.onnx');",
     ),
+    "EXPORT MODEL": StatementForm(
+        "EXPORT MODEL model_name OPTIONS(URI = 'FILE')",
+        "a file for use without this package, such as m.onnx",
+        f"EXPORT MODEL {_MODEL} OPTIONS(URI = 'my_dnn_model.onnx');",
+    ),
     "EXPLAIN": StatementForm(
         "EXPLAIN query TO …",
         "the plan: what would run, and why; nothing starts",

@@ -18,6 +18,7 @@ Kind = Literal[
     "train",
     "auto",  # query LABEL … INTO …: the compiler chooses everything
     "import_model",  # CREATE MODEL of a file that was trained elsewhere
+    "export_model",  # EXPORT MODEL: a stored model as a file
     "predict",
     "evaluate",
     "measure",  # EVALUATE of predictions in the rows, without a model
@@ -67,6 +68,7 @@ TRAITS: Mapping[Kind, Traits] = {
     "train": Traits("TRAIN {model} INTO {into}", "train", generated=True, uses="using", makes="model"),
     "auto": Traits("TRAIN INTO {into}", "train", generated=True, uses="using", makes="model"),
     "import_model": Traits("IMPORT {into}", makes="model", changes_model=True),
+    "export_model": Traits("EXPORT {model}", uses="model"),
     "predict": Traits(
         "PREDICT {target} USING {using} {append}", "predict", generated=True, uses="using", makes="table"
     ),

@@ -32,7 +32,7 @@ _HINTS = {
     (
         "EXPORT",
         "MODEL",
-    ): "in a shell, sqlflow export my_model -o my_model.onnx writes it",
+    ): "write EXPORT MODEL m OPTIONS(URI = 'm.onnx')",
     ("DELETE", "MODEL"): "write DROP MODEL",
     ("LIST", "MODELS"): "write SHOW MODELS",
     ("SHOW", "MODEL"): "write SHOW MODELS, or DESCRIBE MODEL and a name",

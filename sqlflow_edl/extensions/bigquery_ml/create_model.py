@@ -160,13 +160,13 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
     transform = None
     opening, word = head.end() - 1, Span(head.start("word"), head.end("word"))
     if head["word"].upper() == "TRANSFORM":
-        transform = Span(opening + 1, _find_closing(text, opening, span.end, dialect))
+        transform = Span(opening + 1, find_parenthesis(text, opening, span.end, dialect))
         behind = _OPTIONS.match(text, transform.end + 1)
         if behind is None:
             raise StatementSyntaxError("TRANSFORM stands before OPTIONS", span=word, hint=_ORDER)
         opening, word = behind.end() - 1, Span(behind.start("word"), behind.end("word"))
     name = Span(head.start("name"), head.end("name"))
-    end = _find_closing(text, opening, span.end, dialect)
+    end = find_parenthesis(text, opening, span.end, dialect)
     parsed_head = _Head(head["name"], name, word, Span(opening + 1, end), transform)
     options = _option_attributes(text, span, parsed_head, dialect)
     if _names_file(options):
@@ -185,13 +185,13 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
 
 def _names_file(options: Sequence[Attribute]) -> bool:
     """Return True for options that name a file of a model, or a type of such files."""
-    kinds = [_text(option).casefold() for option in options if option.key.casefold() == "model_type"]
+    kinds = [option_text(option).casefold() for option in options if option.key.casefold() == "model_type"]
     return any(kind in _FILES for kind in kinds) or any(
         option.key.casefold() == "model_path" for option in options
     )
 
 
-def _find_closing(text: str, opening: int, end: int, dialect: Dialect) -> int:
+def find_parenthesis(text: str, opening: int, end: int, dialect: Dialect) -> int:
     """Return the place of the parenthesis that closes the opening one of the options or of TRANSFORM."""
     depth = 0
     for token in sql_tokens(text, opening, with_hash_comments(dialect)):
@@ -223,7 +223,7 @@ def _statement(
 ) -> Statement:
     options = {option.key.casefold(): option for option in option_list}
     errors: list[SQLFlowError] = []
-    kind = _text(options.get("model_type"))
+    kind = option_text(options.get("model_type"))
     model = _model(options, head, errors)
     raise_all(errors)  # the options of an unknown model are unknown, too
     attributes = [mapped for option in option_list for mapped in _map_option(option, kind.casefold(), errors)]
@@ -237,7 +237,9 @@ def _statement(
             attributes.append(Attribute("forecast.horizon", Constant(_HORIZON, model.span), model.span))
     if head.transform is not None:
         _check_transform(text, head.transform, model, attributes)
-    others = {name.text.casefold() for name in labels} | {_text(options.get("data_split_col")).casefold()}
+    others = {name.text.casefold() for name in labels} | {
+        option_text(options.get("data_split_col")).casefold()
+    }
     name = head.name
     parts = tuple(name_value(name).split(".")) if name[0] in '`"' else tuple(name.split("."))
     return Statement(
@@ -257,11 +259,11 @@ def _statement(
 
 def _warnings(options: Mapping[str, Attribute]) -> Iterator[str]:
     """Warn of a horizon that is not BigQuery's, and of a number of steps that BigQuery would not look at."""
-    if _text(options.get("model_type")).casefold() == "arima_plus" and "horizon" not in options:
+    if option_text(options.get("model_type")).casefold() == "arima_plus" and "horizon" not in options:
         yield f"the forecast has a horizon of {_HORIZON} steps; horizon = 90 in OPTIONS asks for 90"
-    by_steps = _text(options.get("optimize_strategy")).upper() == "BATCH_GRADIENT_DESCENT"
+    by_steps = option_text(options.get("optimize_strategy")).upper() == "BATCH_GRADIENT_DESCENT"
     if (
-        _text(options.get("model_type")).casefold() == "linear_reg"
+        option_text(options.get("model_type")).casefold() == "linear_reg"
         and "max_iterations" in options
         and not by_steps
     ):
@@ -290,7 +292,7 @@ def _columns(
     items = column_text(text, transform, others, dialect)
     return tuple(
         replace(clause, only=True)
-        for clause in _clauses(span, transform.start, "COLUMN", items, dialect).columns
+        for clause in parse_clause(span, transform.start, "COLUMN", items, dialect).columns
     )
 
 
@@ -300,10 +302,10 @@ def _option_attributes(text: str, span: Span, head: _Head, dialect: Dialect) -> 
     inside = _RESOURCE_LABELS.sub(
         lambda match: match[0].replace(match[1], "NULL".ljust(len(match[1]))), inside
     )
-    return _clauses(span, head.options.start, "WITH", inside, dialect).attributes
+    return parse_clause(span, head.options.start, "WITH", inside, dialect).attributes
 
 
-def _clauses(span: Span, place: int, word: str, inside: str, dialect: Dialect) -> Statement:
+def parse_clause(span: Span, place: int, word: str, inside: str, dialect: Dialect) -> Statement:
     """Parse a clause of TRAIN from its text at `place`: TRAIN x and its word stand in the places of other words."""
     from sqlflow_edl.syntax.ast_builder import build_statement
     from sqlflow_edl.syntax.clauses import parse_clauses
@@ -330,7 +332,7 @@ def _is_null(option: Attribute) -> bool:
     return isinstance(option.value, Constant) and option.value.value is None
 
 
-def _text(option: Attribute | None) -> str:
+def option_text(option: Attribute | None) -> str:
     value = option.value if option else None
     if isinstance(value, Constant) and isinstance(value.value, str):
         return value.value
@@ -339,7 +341,7 @@ def _text(option: Attribute | None) -> str:
 
 def _model(options: Mapping[str, Attribute], head: _Head, errors: list[SQLFlowError]) -> Name | None:
     option = options.get("model_type")
-    kind = _text(option)
+    kind = option_text(option)
     if kind.casefold() in MODELS:
         model_name = MODELS[kind.casefold()]
         return Name((model_name,), model_name, option.value.span) if model_name and option else None
@@ -423,7 +425,7 @@ def _early_stop(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attri
 
 
 def _split(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
-    method = _text(option).upper()
+    method = option_text(option).upper()
     if method == "NO_SPLIT":
         yield replace(option, key="validation.fraction", value=Constant(0, option.value.span))
     elif method in _SPLITS:
@@ -491,7 +493,7 @@ def _allow_only(
     """Return a function that takes an option with these values, which are what the model does, and no other ones."""
 
     def check(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
-        value = option.value.value if isinstance(option.value, Constant) else _text(option)
+        value = option.value.value if isinstance(option.value, Constant) else option_text(option)
         if (value.upper() if isinstance(value, str) else value) not in usual:
             shown = str(value).upper() if isinstance(value, bool) else value
             message = f"{option.key} = {shown} is not available"

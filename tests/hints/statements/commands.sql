@@ -759,14 +759,6 @@ $ «sqlflow retry»
 $ sqlflow run my.sql --source duckdb:///d.duckdb --create
 $ sqlflow run --source duckdb:///d.duckdb «--detach» -e "SELECT * FROM t TO EVALUATE m WITH evaluate.by = k INTO e"
 
--- site: sqlflow_edl.syntax.lookalikes 
--- hint: in a shell, sqlflow export my_model -o my_model.onnx writes it
--- take: in a shell, (sqlflow export) my_model (-o my_model.onnx) writes it
--- as: \1 m \2 --source duckdb:///d.duckdb
--- file my.sql: CREATE TABLE t AS SELECT i * 1.0 AS x, 2.0 * i AS y FROM range(40) AS r (i); SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO m;\n
-$ sqlflow run my.sql --source duckdb:///d.duckdb --create
-$ «sqlflow run --source duckdb:///d.duckdb -e "EXPORT MODEL m OPTIONS(URI='m')"»
-
 -- site: edl.models.registry.object_store open_objects
 -- hint: leave it out; the store's library finds its credentials in the environment, see sqlflow help models
 -- take: leave it out

@@ -72,6 +72,18 @@ SELECT x, k, y FROM t TO TRAIN DNNRegressor COLUMN VOCABULARIZE(k, delimiter=«�
 -- as: \1 * FROM t
 «SELECT * FROM ML.DESCRIBE_DATA((SELECT * FROM t), STRUCT(3 AS num_quantiles))»;
 
+-- site: sqlflow_edl.syntax.lookalikes 
+-- hint: write EXPORT MODEL m OPTIONS(URI = 'm.onnx')
+-- take: write EXPORT MODEL m (OPTIONS\(URI = 'm.onnx'\))
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+EXPORT MODEL of_numbers «»;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.export_model 
+-- hint: write OPTIONS(URI = 'my_model.onnx')
+-- take: write (OPTIONS\(URI = 'my_model.onnx'\))
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+EXPORT MODEL of_numbers «OPTIONS(URI = 3)»;
+
 -- site: sqlflow_edl.syntax.predict_calls refuse_functions
 -- hint: write SHOW MODELS
 -- take: write (SHOW MODELS)
@@ -252,13 +264,13 @@ CREATE OR REPLACE MODEL bq «TRANSFORM(x / 2 AS half)» OPTIONS(model_type = 'AU
 -- as: x / 2 AS half
 CREATE OR REPLACE MODEL bq «TRANSFORM(x / 2 AS half)» OPTIONS(model_type = 'BOOSTED_TREE_REGRESSOR', input_label_cols = ['y'], max_tree_depth = HPARAM_RANGE(2, 3), num_trials = 2) AS SELECT «x», y FROM t;
 
--- site: sqlflow_edl.extensions.bigquery_ml.create_model _clauses
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model parse_clause
 -- hint: OPTIONS have the label, and the name of the model stands before them
 -- take: OPTIONS have the label
 -- as: , input_label_cols = ['y']
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG'« LABEL y») AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.extensions.bigquery_ml.create_model _find_closing
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model find_parenthesis
 -- hint: write )
 -- take: write (\))
 -- as: \1 

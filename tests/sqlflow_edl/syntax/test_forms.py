@@ -19,6 +19,7 @@ KINDS = {
     "TO MAXIMIZE": "optimize",
     "LABEL": "auto",
     "CREATE MODEL": "import_model",
+    "EXPORT MODEL": "export_model",
     "EXPLAIN": "train",
     "SHOW MODELS": "show_models",
     "TO RUN": "run",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from statistics import NormalDist
 
 import msgspec
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import sqlflow_edl
-from edl.errors import SemanticError, StatementSyntaxError
+from edl.errors import SemanticError, SQLFlowError, StatementSyntaxError
 from sqlflow_edl.extensions.bigquery_ml.functions import ModelFunction
 from sqlflow_edl.extensions.bigquery_ml.reference_columns import as_in_reference
 from sqlflow_edl.session.predictions import with_texts
@@ -156,6 +157,35 @@ def test_a_model_that_exists_is_not_trained_where_it_may_not(session: Session) -
     [result] = session.run(create.format("shop.new_prices"))
     assert result.model == "shop.new_prices@1"
     session.run("DROP MODEL shop.new_prices")
+
+
+def test_a_model_is_exported_to_a_file(session: Session, tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    for uri in (str(tmp_path / "a.onnx"), (tmp_path / "b.onnx").as_uri()):
+        [result] = session.run(f"EXPORT MODEL `shop.prices` OPTIONS(URI = '{uri}')")
+        assert result.message.startswith("wrote shop.prices@1 to ")
+    assert onnx.load(tmp_path / "a.onnx").graph.input[0].name == "rooms"
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "place"),
+    [
+        ("URI = 'gs://bucket/m'", "exported to a file of this machine, not to gs", "'gs://bucket/m'"),
+        ("URL = 'm.onnx'", "unknown option URL", "URL"),
+        ("URI = 3", "the options name no file", "OPTIONS"),
+        ("URI = 'm.keras'", "a model in lightgbm cannot be written to m.keras", "'m.keras'"),
+    ],
+)
+def test_an_export_that_cannot_be_is_told_at_its_place(
+    session: Session, options: str, message: str, place: str
+) -> None:
+    text = f"EXPORT MODEL sizes OPTIONS({options})"
+    with pytest.raises(SQLFlowError, match=message) as raised:
+        session.run(text)
+    span = raised.value.span
+    assert span is not None
+    assert text[span.start : span.end] == place
 
 
 def test_a_forecast_has_a_horizon_without_the_option_and_says_so(session: Session) -> None:
