@@ -282,3 +282,16 @@ def test_checkpoints_that_share_files_are_known_by_them_and_damaged_ones_are_lef
         manifests.write_manifest(store, name, manifests.manifest_of(name, Version(), Mode(), [changes]))
     mark_damaged(store, "4", "its disk lost a sector")
     assert _list_checkpoints(store) == ({"1", "2", "3"}, {"1": (1,), "2": (1,), "3": (2,)})
+
+
+class BusyFolder(SharedFolder):
+    """Store in which a server begins the weights of another best epoch after each list."""
+
+    def names(self, having: str = "") -> list[str]:
+        names = super().names(having)
+        (self.folder / f"{manifests.BEST}{len(super().names()):06d}-0001").mkdir()
+        return names
+
+
+def test_weights_of_a_best_epoch_that_are_written_meanwhile_are_not_listed(tmp_path: Path) -> None:
+    assert _list_checkpoints(BusyFolder(tmp_path)) == (set(), {})

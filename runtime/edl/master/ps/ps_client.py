@@ -200,12 +200,12 @@ def _list_checkpoints(store: CheckpointStore) -> tuple[set[str], dict[str, objec
     """Return the names of all checkpoints to resume from that are not damaged, and the complete ones with the checksums
     of the whole files that they begin with.
     """
-    best = {name for name in store.names() if name.startswith(manifests.BEST)}
     damaged = {*store.names(DAMAGED)}
-    complete = {*store.names(manifests.MANIFEST)} - best - damaged
-    return {*store.names()} - best - damaged - {UPDATES}, {
-        name: _first_files(store, name) for name in complete
-    }
+    stored, complete = (  # in this order: one that is written meanwhile is not listed, or complete
+        {name for name in names if not name.startswith(manifests.BEST)} - damaged
+        for names in (store.names(), store.names(manifests.MANIFEST))
+    )
+    return stored - {UPDATES}, {name: _first_files(store, name) for name in complete}
 
 
 def _first_files(store: CheckpointStore, name: str) -> object:
