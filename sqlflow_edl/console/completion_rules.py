@@ -39,6 +39,7 @@ _BEGINNINGS = (
     ),
     *(
         "CREATE MODEL",
+        "EXPORT MODEL",
         "CREATE TABLE",
         "CREATE VIEW",
         "INSERT INTO",
@@ -57,6 +58,7 @@ _NEXT = {  # behind the first words
     "SET": ("MODEL",),
     "DROP": ("MODEL", "TABLE", "VIEW"),
     "CREATE": ("MODEL", "TABLE", "VIEW"),
+    "EXPORT": ("MODEL",),
     "INSERT": ("INTO",),
     "DELETE": ("FROM",),
 }
@@ -76,6 +78,7 @@ _BEFORE_A_MODEL = (
     ("DESC", "MODEL"),
     ("SET", "MODEL"),
     ("DROP", "MODEL"),
+    ("EXPORT", "MODEL"),
     ("SHOW", "TRAIN"),
     ("SHOW", "CURVE"),
     ("SHOW", "TRIALS"),
@@ -85,6 +88,7 @@ _VERSIONS = {  # behind a model
     ("SET", "MODEL"): ("ACTIVE", "TAG"),
     ("DROP", "MODEL"): ("TAG",),
     ("CREATE", "MODEL"): ("OPTIONS",),
+    ("EXPORT", "MODEL"): ("OPTIONS",),
 }
 _BEFORE_A_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE", "VIEW", "DESCRIBE", "SUMMARIZE")
 _VALUES: dict[str, Catalog[Entry]] = {
@@ -155,7 +159,7 @@ def _names_a_model(where: Context) -> bool:
 
 
 def _follows_a_model(where: Context) -> bool:
-    """Return True behind the dotted name in SET MODEL, DROP MODEL and CREATE MODEL."""
+    """Return True behind the dotted name in SET, DROP, CREATE and EXPORT MODEL."""
     first, name = tuple(where.before[:2]), where.before[2:]
     is_whole = len(name) % 2 == 1 and {*name[1::2]} <= {"."}
     return first in _VERSIONS and is_whole and name[0] != "IF"

@@ -71,9 +71,9 @@ STATEMENTS = {
         "CREATE MODEL churn OPTIONS(model_type = 'onnx', model_path = 'churn.onnx');",
     ),
     "EXPORT MODEL": StatementForm(
-        "EXPORT MODEL model_name OPTIONS(URI = 'FILE')",
+        "EXPORT MODEL model_name OPTIONS(uri = 'FILE')",
         "a file for use without this package, such as m.onnx",
-        f"EXPORT MODEL {_MODEL} OPTIONS(URI = 'my_dnn_model.onnx');",
+        f"EXPORT MODEL {_MODEL} OPTIONS(uri = 'my_dnn_model.onnx');",
     ),
     "EXPLAIN": StatementForm(
         "EXPLAIN query TO …",
