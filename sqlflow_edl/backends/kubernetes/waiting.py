@@ -18,9 +18,8 @@ from sqlflow_edl.reports.text import duration
 AGAIN_SECS = 60.0  # until a wait is told again
 ACCOUNT_SECS = 30.0  # for which a service account may be missing
 SILENCE_SECS = 10.0  # without a pod of the master until that is told
-QUIET_SECS = (
-    15.0  # without a line in the log of a master until its status is watched, and then without a change of it
-)
+# Without a line in the log of a master until its status is watched, and then without a change of that.
+QUIET_SECS = 15.0
 MOST_VAIN = 3  # ends of masters without progress between them after which the job has failed
 
 NO_POD = "the cluster's job controller has not made its pod yet"
