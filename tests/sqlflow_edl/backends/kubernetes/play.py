@@ -140,6 +140,10 @@ class Play:
         self.cluster.ask("DELETE", path, {"gracePeriodSeconds": 0})
         wait_until(lambda: self._running_master() not in ("", old))
 
+    def wait_for_master(self) -> None:
+        """Wait until its pod runs."""
+        wait_until(lambda: bool(self._running_master()))
+
     def starve_master(self) -> None:
         """Its container runs out of memory."""
         self.cluster.run_out_of_memory(self.namespace, self._running_master())

@@ -32,8 +32,9 @@ def training(play: Play) -> Play:
 
 
 def begun(play: Play, spec: Any, **environment: str) -> Play:
-    """Start it, with this environment of its workers."""
+    """Start it, with this environment of its workers, and wait until its master runs."""
     play.start()
+    play.wait_for_master()
     (play.folder.program / "job.json").write_bytes(to_json(spec))
     found = read_deployment(play.folder.path)
     assert found is not None
