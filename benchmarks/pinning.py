@@ -7,8 +7,8 @@ its memory is what it held at most, beyond what it held before and beyond the ro
 The servers have the table of `benchmarks.mysql`: an id, six numbers, a text and a time; MariaDB has a quarter of the
 rows. They are pinned in the server, and in a file of this machine, where `pin=file` asks for it. ADBC and connectorx
 read the whole table and order nothing. The server's own copy is one statement that writes the rows in a random order
-into a table with a key: no client reads them, and there is no digest. All take turns in a round. The processor time is
-that of client and server together, which other work on the machine changes less than the rate.
+into a table with a key: no client reads them, and there is no digest. All take turns in a round. The client and
+the server are counted together in the processor time, which other work on the machine changes less than the rate.
 """
 
 from __future__ import annotations

@@ -42,6 +42,19 @@ class Silent:
     def progress(self, event: StatementEvent) -> None: ...
 
 
+class WithoutNotes(Silent):
+    """Observer that passes on steps and progress alone: the notes on these rows are told already."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def doing(self, what: str) -> None:
+        self._observer.doing(what)
+
+    def progress(self, event: StatementEvent) -> None:
+        self._observer.progress(event)
+
+
 def report(observer: Observer, notes: Iterable[str], warnings: Iterable[str] = ()) -> None:
     """Report notes and warnings to the observer."""
     for note in notes:

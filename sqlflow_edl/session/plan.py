@@ -40,7 +40,12 @@ def explain(compiler: Compiler, statement: Statement, *, syntax: bool = True) ->
         rows = PLANNERS[statement.kind](compiler, statement)
         if columns := segment_columns(statement):
             rows.append(
-                ("segments", ", ".join(columns), "a row for each combination of values", plan.WRITTEN)
+                (
+                    "segments",
+                    ", ".join(map(str, columns)),
+                    "a row for each combination of values",
+                    plan.WRITTEN,
+                )
             )
     return Result(statement, reader=table.texts(plan.COLUMNS, rows), view="sections")
 

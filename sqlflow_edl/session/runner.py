@@ -50,7 +50,7 @@ from sqlflow_edl.reports.same_statement import describe_jobs
 from sqlflow_edl.session import activation, comparison, segments
 from sqlflow_edl.session.compiler import Compiler, target_span, with_other_store
 from sqlflow_edl.session.file_release import FileRelease
-from sqlflow_edl.session.observer import Observer, report
+from sqlflow_edl.session.observer import Observer, WithoutNotes, report
 from sqlflow_edl.session.pinning import pin_and_fit
 from sqlflow_edl.session.uses import FORMS, WITHOUT_PROGRAM, ModelUse, UseOutcome
 from sqlflow_edl.syntax.ast import Statement
@@ -105,15 +105,15 @@ class JobRunner:
         """Run the statement. Raises SQLFlowError, with a place in the program's text where there is one."""
         self._began = time.time()
         self._compiler = replace(self._compiler, clock=Clock())
-        if columns := segments.segment_columns(statement):
-            return self._evaluate_segments(statement, columns)
+        if segments.segment_columns(statement):
+            return self._evaluate_segments(statement)
         if not statement.traits.generated:
             with self._job(statement) as job:
                 return without_program()[statement.kind](self._compiler, statement, job, self._observer)
         on = self._settings(statement)
         return self._train(statement, on) if statement.trains else self._use(statement, on)
 
-    def _evaluate_segments(self, statement: Statement, columns: tuple[str, ...]) -> Result:
+    def _evaluate_segments(self, statement: Statement) -> Result:
         """Return the figures of each segment of an EVALUATE, or write them into its table."""
         if self._compiler.detached:
             raise SemanticError(
@@ -131,7 +131,10 @@ class JobRunner:
         if target:
             with set_missing_spans(target_span(statement)):
                 self._source.check_target(target)
-        measured = segments.evaluate_segments(self._compiler, self.run, statement, columns)
+        quiet = JobRunner(
+            self._compiler, self._submitter, WithoutNotes(self._observer), self._store, self._file
+        )
+        measured = segments.evaluate_segments(self._compiler, self.run, quiet.run, statement)
         report(self._observer, measured.new_notes)
         result = Result(statement, measured.message, measured.notes, reader=measured.table.to_reader())
         if not target:

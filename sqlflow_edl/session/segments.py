@@ -20,17 +20,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import types
 
 from edl.data.cells import format_count
 from edl.data.names import unique_names
 from edl.data.readers import BatchReader
-from edl.errors import SemanticError, Span, did_you_mean
+from edl.errors import SemanticError, Span
 from edl.evaluation.predicted_rows import Found, find_classes, measure
 from edl.features.arrays import numbers
 from edl.metrics.names import kind_of
 from edl.spec import JobSpec
 from edl.spec.measurement import Measurement
-from sqlflow_edl.analysis.checks.query_errors import UnknownColumnError
+from sqlflow_edl.analysis.inference.evaluation import UNSEEN_ONLY, unseen_only
+from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings.uses import BY
 from sqlflow_edl.errors.spans import set_missing_spans, shift_spans
 from sqlflow_edl.reports.intervals import Interval, hanley_mcneil, mean_interval, wilson
@@ -53,14 +55,18 @@ class Segments(NamedTuple):
 
 
 def evaluate_segments(
-    compiler: Compiler, run: Callable[[Statement], Result], statement: Statement, columns: tuple[str, ...]
+    compiler: Compiler,
+    run: Callable[[Statement], Result],
+    predict: Callable[[Statement], Result],
+    statement: Statement,
 ) -> Segments:
-    """Evaluate a statement with evaluate.by, by these columns. run: runs a statement without it.
+    """Evaluate a statement with evaluate.by. run: runs a statement without it; predict: the same, without its notes.
 
     Raises SQLFlowError, with a place in the program's text where there is one.
     """
     as_whole = without_segments(statement)
-    _check_columns(statement, columns, compiler.source.schema(statement.select).names)
+    schema, _ = compiler.describe(as_whole)
+    columns = _resolve_columns(statement, schema)
     if statement.kind == "measure":
         spec = compiler.measurement(as_whole)
         _check_report(statement, spec.report)
@@ -71,7 +77,7 @@ def evaluate_segments(
         planned = compiler.job_spec(as_whole)
         _check_model(statement, planned)
         whole = run(as_whole)
-        predicted = run(make_prediction(statement, planned))
+        predicted = predict(make_prediction(statement, planned))
         spec, rows = make_measurement(statement, planned, predicted.computed), predicted.to_arrow()
     with set_missing_spans(statement.select_span):
         table, left_out, rows_left_out = measure_segments(spec, rows, columns)
@@ -84,8 +90,8 @@ def evaluate_segments(
     return Segments(table, message, (*whole.notes, *notes), notes)
 
 
-def segment_columns(statement: Statement) -> tuple[str, ...]:
-    """Return the columns of evaluate.by, none without it. Raises SemanticError if it is no list of columns."""
+def segment_columns(statement: Statement) -> tuple[Name, ...]:
+    """Return the columns of evaluate.by as written, none without it. Raises SemanticError if it lists no columns."""
     if statement.kind not in ("evaluate", "measure"):
         return ()
     attributes = [attribute for attribute in statement.attributes if attribute.key.casefold() == BY]
@@ -95,18 +101,18 @@ def segment_columns(statement: Statement) -> tuple[str, ...]:
         raise SemanticError(f"{BY} is given twice", span=attributes[1].span, hint="keep one of them")
     value = attributes[0].value
     items = value.items if isinstance(value, ListValue) else (value,)
-    names = [_column_of(item) for item in items]
-    if not names or not all(names):
+    names = tuple(name for name in map(_name_of, items) if name is not None)
+    if not names or len(names) < len(items):
         raise SemanticError(
             f"{BY} is a column or a list of columns", span=value.span, hint=f"write {BY} = [region]"
         )
-    return tuple(dict.fromkeys(filter(None, names)))
+    return names
 
 
-def _column_of(value: object) -> str:
+def _name_of(value: object) -> Name | None:
     if isinstance(value, Constant) and isinstance(value.value, str):
-        return value.value
-    return value.text if isinstance(value, Name) else ""
+        return Name((value.value,), value.value, value.span)
+    return value if isinstance(value, Name) else None
 
 
 def without_segments(statement: Statement) -> Statement:
@@ -115,15 +121,28 @@ def without_segments(statement: Statement) -> Statement:
     return replace(statement, attributes=attributes, into=())
 
 
-def _check_columns(statement: Statement, columns: Sequence[str], names: Sequence[str]) -> None:
-    span = _span(statement)
-    for column in columns:
-        if column not in names:
-            raise UnknownColumnError(column, column, span=span, hint=did_you_mean(column, names))
-    if statement.attribute("validation.unseen_only") is not None:
+def _resolve_columns(statement: Statement, schema: Schema) -> tuple[str, ...]:
+    """Return the columns by their names in the query, each once.
+
+    Raises SemanticError for a column that the query lacks or that holds lists, and for rows that are left out.
+    """
+    columns = []
+    for name in segment_columns(statement):
+        column = schema.resolve(name)
+        if types.is_nested(schema.arrow.field(column).type):
+            raise SemanticError(
+                f"{column} has several values in a row, so it names no segment",
+                span=name.span,
+                hint="leave it out",
+            )
+        columns.append(column)
+    if statement.kind == "evaluate" and (attribute := unseen_only(statement)) is not None:
         raise SemanticError(
-            f"{BY} measures all rows of the query", span=span, hint="leave validation.unseen_only out"
+            f"{BY} measures all rows of the query",
+            span=attribute.written.span,
+            hint=f"leave {UNSEEN_ONLY} out",
         )
+    return tuple(dict.fromkeys(columns))
 
 
 def _check_report(statement: Statement, name: str) -> None:
@@ -164,8 +183,6 @@ def make_prediction(statement: Statement, planned: JobSpec) -> Statement:
         name = attribute.key.casefold().removeprefix("evaluate.")
         if name in _OF_BOTH:
             attributes.append(replace(attribute, key=f"predict.{name}"))
-        elif name.startswith("kubernetes."):
-            attributes.append(attribute)
     if planned.label.has_classes:
         attributes.append(Attribute("predict.probabilities", Constant(True, span), span))
     return replace(

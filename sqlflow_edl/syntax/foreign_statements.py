@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from edl.errors import Span
 from edl.extension_loader import defer
-from sqlflow_edl.syntax.ast import Statement
+from sqlflow_edl.syntax.ast import Name, Statement
 from sqlflow_edl.syntax.dialects import Dialect
+from sqlflow_edl.syntax.lexer import name_value
 
 Reader = Callable[[str, Span, Dialect], Statement]
 
@@ -29,6 +30,12 @@ EXPORT_MODEL = re.compile(
     rf"{GAP}*EXPORT{GAP}+MODEL{GAP}+(?P<name>`[^`]+`|\"[^\"]+\"|[\w.\-]+?){GAP}*(?P<word>OPTIONS){GAP}*\(",
     re.IGNORECASE | re.DOTALL,
 )
+
+
+def read_model_name(match: re.Match[str]) -> Name:
+    """Return the model that the group `name` of a match names; the dots inside of quotes separate its parts, too."""
+    text, place = match["name"], Span(match.start("name"), match.end("name"))
+    return Name(tuple((name_value(text) if text[0] in '`"' else text).split(".")), text, place)
 
 
 class ForeignStatement(NamedTuple):

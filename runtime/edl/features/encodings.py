@@ -176,7 +176,7 @@ class Encoder:
 
 
 def is_difference(feature: Encoding) -> TypeIs[GroupMean]:
-    """Return True if the values are the row's number less those of the table, times `scale_of`."""
+    """Return True if the values are the row's number less the values of the table, times `scale_of`."""
     return bool(feature.number) and feature.difference  # type: ignore[union-attr]  # of features with a number
 
 

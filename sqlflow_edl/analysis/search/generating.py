@@ -23,7 +23,7 @@ from sqlflow_edl.analysis.search.screening import label_targets
 ROWS, LEAST_ROWS = 6_000, 500  # of the training that are looked at, and below which nothing is generated
 WIDE = 100  # columns of a table above which nothing is generated: the looks at them would take seconds
 NUMBERS, CATEGORIES = 12, 8  # columns whose pairs are tried: those that tell most
-MOST, MOST_OF_COLUMN = 8, 3  # generated features, and those of one column
+MOST, MOST_OF_COLUMN = 8, 3  # generated features in all, and of one column
 LEAST_SHARE = 0.01  # of the rest that a feature explains
 DEVIATIONS = 5.0  # by which that is above its mean by chance
 BINS, ROWS_OF_CELL = 16, 50

@@ -25,13 +25,12 @@ from sqlflow_edl.syntax.ast import (
     Value,
 )
 from sqlflow_edl.syntax.dialects import Dialect
-from sqlflow_edl.syntax.foreign_statements import CREATE_MODEL, GAP
+from sqlflow_edl.syntax.foreign_statements import CREATE_MODEL, GAP, read_model_name
 from sqlflow_edl.syntax.keywords import LazyTokens
 from sqlflow_edl.syntax.lexer import (
     Token,
     clause_tokens,
     code_tokens,
-    name_value,
     sql_tokens,
     with_hash_comments,
 )
@@ -141,8 +140,7 @@ _CALLS = {"HPARAM_RANGE": "RANGE", "HPARAM_CANDIDATES": "CANDIDATES"}
 class _Head:
     """Words before AS: the name as it is written, the word OPTIONS, and what stands between the parentheses."""
 
-    name: str
-    name_span: Span
+    name: Name
     word: Span
     options: Span
     transform: Span | None
@@ -165,9 +163,8 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
         if behind is None:
             raise StatementSyntaxError("TRANSFORM stands before OPTIONS", span=word, hint=_ORDER)
         opening, word = behind.end() - 1, Span(behind.start("word"), behind.end("word"))
-    name = Span(head.start("name"), head.end("name"))
     end = find_parenthesis(text, opening, span.end, dialect)
-    parsed_head = _Head(head["name"], name, word, Span(opening + 1, end), transform)
+    parsed_head = _Head(read_model_name(head), word, Span(opening + 1, end), transform)
     options = _option_attributes(text, span, parsed_head, dialect)
     if _names_file(options):
         if transform is not None:
@@ -177,7 +174,7 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
                 hint="compute columns in the query that predicts",
             )
         make = load("sqlflow_edl.extensions.imported.statement", "make_statement")
-        imported: Statement = make(text, span, head["name"], name, options, end)
+        imported: Statement = make(text, span, parsed_head.name, options, end)
         return replace(imported, if_absent=bool(head["absent"]))
     made = _statement(text, span, parsed_head, options, _query(text, end, span, dialect), dialect)
     return replace(made, if_absent=bool(head["absent"]))
@@ -240,8 +237,6 @@ def _statement(
     others = {name.text.casefold() for name in labels} | {
         option_text(options.get("data_split_col")).casefold()
     }
-    name = head.name
-    parts = tuple(name_value(name).split(".")) if name[0] in '`"' else tuple(name.split("."))
     return Statement(
         "auto" if model is None else "train",
         text=text[span.start : span.end],
@@ -252,7 +247,7 @@ def _statement(
         attributes=tuple(attributes),
         columns=_columns(text, span, head.transform, others, dialect),
         labels=labels,
-        into=(Name(parts, name, head.name_span),),
+        into=(head.name,),
         warnings=tuple(_warnings(options)),
     )
 
@@ -361,7 +356,7 @@ def _labels(
     if option is None and model is not None and model.text in _WITHOUT_LABEL:
         return ()
     if option is None:
-        return (Name(("label",), "label", head.name_span, implied=True),)
+        return (Name(("label",), "label", head.name.span, implied=True),)
     items = option.value.items if isinstance(option.value, ListValue) else (option.value,)
     names = [item.value for item in items if isinstance(item, Constant) and isinstance(item.value, str)]
     if len(names) != 1 or len(items) != 1:

@@ -12,10 +12,9 @@ from sqlflow_edl.backends.exporting import export_file
 from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.extensions.bigquery_ml.create_model import find_parenthesis, option_text, parse_clause
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.syntax.ast import Name, Statement
+from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.dialects import Dialect
-from sqlflow_edl.syntax.foreign_statements import EXPORT_MODEL
-from sqlflow_edl.syntax.lexer import name_value
+from sqlflow_edl.syntax.foreign_statements import EXPORT_MODEL, read_model_name
 
 URI = "uri"
 SECONDS = 600.0  # time of an export, which imports a framework
@@ -33,14 +32,19 @@ def read_export_model(text: str, span: Span, dialect: Dialect) -> Statement:
         if option.key.casefold() != URI:
             hint = did_you_mean(option.key.casefold(), [URI]) or _EXAMPLE
             raise StatementSyntaxError(f"unknown option {option.key}", span=option.key_span, hint=hint)
+    for again in options[1:]:
+        raise StatementSyntaxError(
+            f"{again.key} is given twice", span=again.key_span, hint="keep one of them"
+        )
     if not options or not option_text(options[0]):
         place = Span(head.start("word"), head.end("word"))
         raise StatementSyntaxError("the options name no file", span=place, hint=_EXAMPLE)
-    name, place = head["name"], Span(head.start("name"), head.end("name"))
-    parts = tuple(name_value(name).split(".")) if name[0] in '`"' else tuple(name.split("."))
-    model = Name(parts, ".".join(parts), place)
     return Statement(
-        "export_model", text=text[span.start : span.end], span=span, model=model, attributes=options
+        "export_model",
+        text=text[span.start : span.end],
+        span=span,
+        model=read_model_name(head),
+        attributes=options,
     )
 
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from edl.errors import Span, SQLFlowError, StatementSyntaxError, did_you_mean, raise_all
 from sqlflow_edl.syntax.ast import Attribute, Constant, ListValue, Name, Statement
-from sqlflow_edl.syntax.lexer import name_value
 
 TYPES = ("onnx", "lightgbm", "xgboost")
 PATH, TYPE = "model_path", "model_type"
@@ -33,7 +32,7 @@ _INSTEAD = {
 
 
 def make_statement(
-    text: str, span: Span, name: str, name_span: Span, options: Sequence[Attribute], closing: int
+    text: str, span: Span, name: Name, options: Sequence[Attribute], closing: int
 ) -> Statement:
     """Return the statement. closing: place of the parenthesis behind the options. Raises all its errors together."""
     errors: list[SQLFlowError] = []
@@ -55,18 +54,17 @@ def make_statement(
                     f"{option.key} is {OPTIONS[key]}", span=option.value.span, hint=_EXAMPLES[key]
                 )
             )
-    errors += _check_type(by_name.get(TYPE), name_span)
+    errors += _check_type(by_name.get(TYPE), name.span)
     if PATH not in by_name:
         hint = f"add {PATH} = 'FILE', a file below the folder of the models"
-        errors.append(StatementSyntaxError("the options name no file", span=name_span, hint=hint))
+        errors.append(StatementSyntaxError("the options name no file", span=name.span, hint=hint))
     raise_all(errors)
-    parts = tuple(name_value(name).split(".")) if name[0] in '`"' else tuple(name.split("."))
     return Statement(
         "import_model",
         text=text[span.start : span.end],
         span=span,
         attributes=tuple(option for option in options if option.key.casefold() in OPTIONS),
-        into=(Name(parts, name, name_span),),
+        into=(name,),
     )
 
 

@@ -207,8 +207,15 @@ SELECT * FROM t TO EVALUATE of_numbers WITH «evaluate.by = 3»;
 -- run
 SELECT * FROM t TO EVALUATE of_numbers« WITH evaluate.by = k» BY x;
 
--- site: sqlflow_edl.session.segments _check_columns
--- hint: leave validation.unseen_only out
+-- site: sqlflow_edl.session.segments _resolve_columns
+-- hint: leave it out
+-- take: leave it out
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- run
+SELECT *, [x] AS l FROM t TO EVALUATE of_numbers BY k«, l»;
+
+-- site: sqlflow_edl.session.segments _resolve_columns
+-- hint: leave {} out
 -- take: leave validation.unseen_only out
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 -- run

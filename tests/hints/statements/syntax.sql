@@ -78,6 +78,12 @@ SELECT x, k, y FROM t TO TRAIN DNNRegressor COLUMN VOCABULARIZE(k, delimiter=«�
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 EXPORT MODEL of_numbers «»;
 
+-- site: sqlflow_edl.extensions.bigquery_ml.export_model read_export_model
+-- hint: keep one of them
+-- take: keep one of them
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+EXPORT MODEL of_numbers OPTIONS(uri = 'a.onnx'«, uri = 'b.onnx'»);
+
 -- site: sqlflow_edl.extensions.bigquery_ml.export_model 
 -- hint: write OPTIONS(URI = 'my_model.onnx')
 -- take: write (OPTIONS\(URI = 'my_model.onnx'\))

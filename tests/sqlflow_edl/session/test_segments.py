@@ -12,6 +12,7 @@ import pytest
 from edl.errors import SemanticError
 from sqlflow_edl.analysis.checks.query_errors import UnknownColumnError
 from sqlflow_edl.session import segments
+from sqlflow_edl.session.observer import Silent
 from sqlflow_edl.session.session import Session
 
 WITHOUT_MODEL = (
@@ -23,7 +24,8 @@ WITHOUT_MODEL = (
 def session() -> Iterator[Session]:
     with Session("duckdb:") as opened:
         opened.run(
-            "CREATE TABLE visits AS SELECT i % 7 AS pages, ['north', 'south', NULL][1 + i % 3] AS region, "
+            'CREATE TABLE visits AS SELECT i % 7 AS pages, [i] AS tags, i % 2 AS "the plan", '
+            "['north', 'south', NULL][1 + i % 3] AS region, "
             "i % 2 AS plan, i % 7 > 3 AS bought, (i % 7 > 3) != (i % 9 = 0) AS returned, "
             "(i % 7 > 3) != (i % 3 = 0 AND i % 5 = 0) AS guess, "
             "(i % 7) * 2.0 + i % 3 * (i % 4) AS cost FROM range(420) AS r (i);"
@@ -64,10 +66,11 @@ def test_by_is_a_clause_of_evaluate(session: Session) -> None:
         session.parse(f"SELECT * FROM visits TO EVALUATE buyers {words} INTO segments")[0]
         for words in ("BY region, plan", "WITH evaluate.by = [region, plan]")
     )
-    assert segments.segment_columns(clause) == segments.segment_columns(attribute) == ("region", "plan")
+    for statement in (clause, attribute):
+        assert [str(name) for name in segments.segment_columns(statement)] == ["region", "plan"]
     assert clause.into[0].text == "segments"
     [column] = segments.segment_columns(session.parse("SELECT * FROM t TO EVALUATE m LABEL y BY by")[0])
-    assert column == "by"
+    assert str(column) == "by"
 
 
 def test_predictions_of_another_system_have_segments(session: Session) -> None:
@@ -99,6 +102,27 @@ def test_segments_become_a_table(session: Session) -> None:
     session.run("DROP TABLE by_region")
 
 
+def test_columns_are_found_as_in_other_clauses(session: Session) -> None:
+    [result] = session.run('SELECT * FROM visits TO EVALUATE buyers BY Region, "the plan"')
+    assert result.to_arrow().column_names[:3] == ["region", "the plan", "row_count"]
+
+
+def test_a_note_on_the_rows_is_told_once(session: Session) -> None:
+    class Notes(Silent):
+        def __init__(self) -> None:
+            self.told: list[str] = []
+
+        def note(self, text: str) -> None:
+            self.told.append(text)
+
+    observer = Notes()
+    session.observer, before = observer, session.observer
+    session.run("SELECT pages + 90 AS pages, region, returned FROM visits TO EVALUATE buyers BY region")
+    session.observer = before
+    assert observer.told
+    assert len(observer.told) == len({*observer.told})
+
+
 def test_only_the_largest_segments_are_shown(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "MOST_SEGMENTS", 2)
     [result] = session.run(WITHOUT_MODEL.format("region"))
@@ -121,6 +145,8 @@ def test_the_plan_names_the_segments(session: Session) -> None:
         ("evaluate.by = region BY plan", "evaluate.by is given twice"),
         ("evaluate.by = region, evaluate.report = roc_curve", "evaluate.by gives figures, and no roc_curve"),
         ("evaluate.by = region, validation.unseen_only = true", "evaluate.by measures all rows of the query"),
+        ("evaluate.by = region, unseen_only = true", "evaluate.by measures all rows of the query"),
+        ("evaluate.by = tags", "tags has several values in a row, so it names no segment"),
     ],
 )
 def test_segments_that_cannot_be_are_refused(session: Session, settings: str, message: str) -> None:

@@ -47,6 +47,8 @@ class Prepared:
                 socket.SOCK_SEQPACKET,
                 prepared.lifeline[0],
             )
+            if prepared.forkserver:
+                prepared.forkserver.socket.send(msgspec.json.encode(warm))
         prepared.master = _start(
             warm, "edl.cluster.local.waiting_master", (warm.spec.master,), socket.SOCK_STREAM
         )
@@ -85,6 +87,4 @@ def _start(
         except OSError:
             ours.close()
             return None
-    if kind == socket.SOCK_SEQPACKET:
-        ours.send(msgspec.json.encode(warm))
     return Child(pid, ours, descriptor)

@@ -23,6 +23,8 @@ from edl.cluster.kubernetes.api_calls import Calls
 from edl.cluster.kubernetes.connect import connect
 from edl.data import connect as connect_source
 from edl.errors import SourceError
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.main import main
 from tests.kubernetes.process import Cluster
 from tests.mariadb import PASSWORD, Server
 
@@ -203,3 +205,10 @@ def until(
     while not true():
         assert time.monotonic() < deadline, words()
         time.sleep(pause)
+
+
+def run_command(capsys: pytest.CaptureFixture[str], *command: str) -> str:
+    """Run a command that succeeds; return its words."""
+    capsys.readouterr()
+    assert main(list(command)) == exit_codes.OK, capsys.readouterr().err
+    return capsys.readouterr().err

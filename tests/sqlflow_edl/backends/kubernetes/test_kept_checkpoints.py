@@ -13,8 +13,7 @@ from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.job_folder import jobs
 from edl.models.registry.tables import MODELS
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.main import main
-from tests.sqlflow_edl.backends.kubernetes.place import Place, until
+from tests.sqlflow_edl.backends.kubernetes.place import Place, run_command, until
 from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
     TRAIN,
     brief,
@@ -35,13 +34,6 @@ __all__ = ["place", "points"]
 pytestmark = pytest.mark.soak
 
 ALONE = "num_workers = 1, train.seed = 1, train.checkpoint_steps = 200"
-
-
-def said(capsys: pytest.CaptureFixture[str], *command: str) -> str:
-    """Run a command that succeeds; return its words."""
-    capsys.readouterr()
-    assert main(list(command)) == exit_codes.OK, capsys.readouterr().err
-    return capsys.readouterr().err
 
 
 def metrics(place: Place) -> list[str]:
@@ -90,7 +82,7 @@ def test_a_training_that_failed_is_resumed_in_new_pods_from_its_checkpoint(
     assert any(
         f"`sqlflow resume {job.id}` continues it, until " in note for note in report(capsys, job.id)["notes"]
     )
-    assert f"job {job.id} keeps the table" in said(capsys, "jobs")
+    assert f"job {job.id} keeps the table" in run_command(capsys, "jobs")
     limit(points, **{"requests.memory": "1Mi"})
     with sqlflow("resume", job.id) as client:
         assert client.end() == exit_codes.FAILED, client

@@ -11,7 +11,7 @@ from edl.jobs.job_folder import jobs
 from edl.models.registry.tables import MODELS
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
-from tests.sqlflow_edl.backends.kubernetes.place import SETTINGS, Place, until
+from tests.sqlflow_edl.backends.kubernetes.place import SETTINGS, Place, run_command, until
 from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
     TRAIN,
     TTL,
@@ -30,13 +30,6 @@ __all__ = ["place", "points"]
 
 EPOCHS = 60
 TEXT = TRAIN.format(epochs=EPOCHS, how="num_workers = 1, train.seed = 1")
-
-
-def said(capsys: pytest.CaptureFixture[str], *command: str) -> str:
-    """Run a command that succeeds; return its words."""
-    capsys.readouterr()
-    assert main(list(command)) == exit_codes.OK, capsys.readouterr().err
-    return capsys.readouterr().err
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *command: str) -> str:
@@ -78,7 +71,7 @@ def test_a_training_moves_to_pods_to_another_namespace_and_back_with_its_weights
     with sqlflow("run", "-e", TEXT, *source) as client:
         client.until("epoch 4:")
         job = last_job().id
-        told = said(capsys, *to_pods(points, job))
+        told = run_command(capsys, *to_pods(points, job))
         client.end()
     assert f"job {job} is paused; when it is resumed, training resumes from step " in told
     assert f"job {job} is on kubernetes {points.namespace}/sqlflow-edl-m-" in told
@@ -86,11 +79,11 @@ def test_a_training_moves_to_pods_to_another_namespace_and_back_with_its_weights
     trains(capsys, job, epoch)
     if points.double is not None:
         other = points.double.new_namespace()
-        assert f"is on kubernetes {other}/sqlflow-edl-m-" in said(capsys, *to_pods(points, job, other))
+        assert f"is on kubernetes {other}/sqlflow-edl-m-" in run_command(capsys, *to_pods(points, job, other))
         epoch = int(report(capsys, job)["epoch"])
         trains(capsys, job, epoch + 1)
         assert objects(points) == []
-    told = said(capsys, "move", job, "--to", "local", "--detach")
+    told = run_command(capsys, "move", job, "--to", "local", "--detach")
     assert f"job {job}: training resumes from step " in told
     assert report(capsys, job)["place"] == ""
     with sqlflow("attach", job) as client:
@@ -113,7 +106,7 @@ def test_a_training_whose_pods_cannot_start_after_it_has_moved_is_resumed_later(
         client.end()
     assert "the master of the job can never start: " in words
     assert f"`sqlflow resume {job}` continues the training" in words
-    said(capsys, "jobs")
+    run_command(capsys, "jobs")
     remove_limit(points)
     with sqlflow("resume", job) as client:
         client.until("training resumes from step ")

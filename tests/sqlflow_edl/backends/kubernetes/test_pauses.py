@@ -10,7 +10,7 @@ import pytest
 from edl.checkpoints.kept import CHECKPOINTS
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
-from tests.sqlflow_edl.backends.kubernetes.place import Place, until
+from tests.sqlflow_edl.backends.kubernetes.place import Place, run_command, until
 from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
     QUERY,
     ROWS,
@@ -27,13 +27,6 @@ from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
 )
 
 __all__ = ["place", "points"]
-
-
-def said(capsys: pytest.CaptureFixture[str], *command: str) -> str:
-    """Run a command that succeeds; return its words."""
-    capsys.readouterr()
-    assert main(list(command)) == exit_codes.OK, capsys.readouterr().err
-    return capsys.readouterr().err
 
 
 def running(place: Place, role: str) -> list[dict[str, Any]]:
@@ -59,16 +52,16 @@ def test_a_training_is_scaled_paused_and_resumed_and_its_data_source_keeps_the_c
     with sqlflow("run", "-e", TRAIN.format(epochs=30, how="num_workers = 2"), *brief(points)) as client:
         client.until("epoch 1:")
         job = last_job().id
-        assert f"job {job}: 2 → 1 worker" in said(capsys, "scale", job, "--workers", "1")
+        assert f"job {job}: 2 → 1 worker" in run_command(capsys, "scale", job, "--workers", "1")
         until(lambda: len(running(points, "worker")) == 1)
-        told = said(capsys, "pause", job)
+        told = run_command(capsys, "pause", job)
         assert f"job {job} is paused after step" in told
         assert "stays" not in told
         until(lambda: not points.pods("master"))
         assert (running(points, "worker"), suspended(points)) == ([], True)
         assert report(capsys, job)["state"] == "paused"
         client.until(f"the job is paused; `sqlflow resume {job}` continues it")
-        assert said(capsys, "resume", job, "--detach").startswith(f"job {job} continues\n")
+        assert run_command(capsys, "resume", job, "--detach").startswith(f"job {job} continues\n")
         assert client.end() == exit_codes.OK, client
     assert "trained DNNRegressor m@1 on 5,400 rows" in str(client)
     assert "training resumes from step" in str(client)
@@ -88,11 +81,11 @@ def test_a_training_on_a_volume_leaves_no_pod_while_it_is_paused(
     with sqlflow("run", "-e", TRAIN.format(epochs=30, how=servers), *options) as client:
         client.until("epoch 1:")
         job = last_job().id
-        assert said(capsys, "pause", job).count("stays") == 0
+        assert run_command(capsys, "pause", job).count("stays") == 0
         until(lambda: not points.pods("master"))
         assert (running(points, "worker"), running(points, "ps"), suspended(points)) == ([], [], True)
         assert any(tmp_path.iterdir())
-        assert said(capsys, "resume", job, "--detach").startswith(f"job {job} continues\n")
+        assert run_command(capsys, "resume", job, "--detach").startswith(f"job {job} continues\n")
         assert client.end() == exit_codes.OK, client
     assert "trained DNNRegressor m@1 on 5,400 rows" in str(client)
     nothing_left(points)
@@ -107,9 +100,9 @@ def test_a_prediction_is_paused_and_resumed_with_what_it_has_staged(
     with sqlflow("run", "-e", predict, *brief(points)) as client:
         until(lambda: master(points))
         job = last_job().id
-        assert f"job {job} is paused\n" in said(capsys, "pause", job)
+        assert f"job {job} is paused\n" in run_command(capsys, "pause", job)
         until(lambda: not master(points))
-        assert said(capsys, "resume", job, "--detach").startswith(f"job {job} continues\n")
+        assert run_command(capsys, "resume", job, "--detach").startswith(f"job {job} continues\n")
         assert client.end() == exit_codes.OK, client
     [counted] = points.query("SELECT COUNT(*) AS n FROM scores")
     assert counted["n"] == ROWS

@@ -174,6 +174,7 @@ def test_a_model_is_exported_to_a_file(session: Session, tmp_path: Path) -> None
         ("URI = 'gs://bucket/m'", "exported to a file of this machine, not to gs", "'gs://bucket/m'"),
         ("URL = 'm.onnx'", "unknown option URL", "URL"),
         ("URI = 3", "the options name no file", "OPTIONS"),
+        ("URI = 'a.onnx', uri = 'b.onnx'", "uri is given twice", "uri"),
         ("URI = 'm.keras'", "a model in lightgbm cannot be written to m.keras", "'m.keras'"),
     ],
 )
