@@ -35,8 +35,11 @@ class Table:
     times: tuple[str, ...] = ()
     later: str = ""
 
-    def load(self) -> tuple[Any, Any]:
-        """Return training and held-out rows, two data frames with the column `label`."""
+    def load(self, split: int = 1) -> tuple[Any, Any]:
+        """Return training and held-out rows, two data frames with the column `label`.
+
+        Each split holds out other rows, except of tables whose latest rows are held out.
+        """
         import pandas as pd
 
         frame, held_out = _frames(self.package, self.item)
@@ -55,14 +58,14 @@ class Table:
         rows = rows.iloc[chosen].reset_index(drop=True)
         if self.metric != "rmse":
             rows[LABEL] = rows[LABEL].astype(str)
-        apart = self._apart(rows) if last is None else last[chosen]
+        apart = self._apart(rows, split) if last is None else last[chosen]
         return rows[~apart].reset_index(drop=True), rows[apart].reset_index(drop=True)
 
-    def _apart(self, rows: Any) -> Any:
+    def _apart(self, rows: Any, split: int) -> Any:
         """Return a mask of the held-out rows, a fifth."""
         if self.later:
             return (rows[self.later].rank(pct=True) > 0.8).to_numpy()
-        return np.random.default_rng(1).permutation(len(rows)) < len(rows) // 5
+        return np.random.default_rng(split).permutation(len(rows)) < len(rows) // 5
 
 
 TABLES = (
@@ -103,6 +106,21 @@ TABLES = (
     Table("ames", "modeldata", "ames", "Sale_Price", "rmse"),
     Table("deliveries", "modeldata", "deliveries", "time_to_delivery", "rmse"),
     Table("digits", "sklearn", "digits", "target", "accuracy"),
+)
+
+COMPARED = TABLES[:3] + TABLES[4:11]  # with other searches: all but grants and digits
+# Tables on which nothing was measured before the comparison with other searches.
+FRESH = (
+    Table("insurance", "ISLR", "Caravan", "Purchase", "auc"),
+    Table("churn", "modeldata", "wa_churn", "churn", "auc"),
+    Table("movies", "ggplot2movies", "movies", "rating", "rmse", drop=tuple(f"r{n}" for n in range(1, 11))),
+    Table("wages", "AER", "CPS1988", "wage", "rmse"),
+    Table("computers", "Ecdat", "Computers", "price", "rmse"),
+    Table("plebiscite", "carData", "Chile", "vote", "accuracy"),
+    Table("crashes", "DAAG", "nassCDS", "dead", "auc", drop=("injSeverity",)),
+    Table("taxi", "modeldata", "taxi", "tip", "auc"),
+    Table("leaves", "modeldata", "leaf_id_flavia", "species", "accuracy"),
+    Table("ridership", "modeldata", "Chicago", "ridership", "rmse", times=("date",), later="date"),
 )
 
 

@@ -17,7 +17,7 @@ MOST_CATEGORIES = 255  # of scikit-learn's trees; the codes of more are numbers 
 def lightgbm(train: Any, held_out: Any) -> Any:
     from lightgbm import LGBMClassifier, LGBMRegressor
 
-    features, others = _coded(train, held_out, most=None)
+    features, others = code_columns(train, held_out, most=None)
     return _predicted(LGBMRegressor(verbose=-1), LGBMClassifier(verbose=-1), train, features, others)
 
 
@@ -25,7 +25,7 @@ def xgboost(train: Any, held_out: Any) -> Any:
     import pandas as pd
     from xgboost import XGBClassifier, XGBRegressor
 
-    features, others = _coded(train, held_out, most=None)
+    features, others = code_columns(train, held_out, most=None)
     models = XGBRegressor(enable_categorical=True), XGBClassifier(enable_categorical=True)
     if not pd.api.types.is_numeric_dtype(train[LABEL].dtype):  # it takes classes as numbers only
         train = train.assign(**{LABEL: train[LABEL].astype("category").cat.codes.astype("category")})
@@ -35,7 +35,7 @@ def xgboost(train: Any, held_out: Any) -> Any:
 def hist_gradient_boosting(train: Any, held_out: Any) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-    features, others = _coded(train, held_out, most=MOST_CATEGORIES)
+    features, others = code_columns(train, held_out, most=MOST_CATEGORIES)
     chosen = {"categorical_features": "from_dtype", "random_state": 0}
     models = HistGradientBoostingRegressor(**chosen), HistGradientBoostingClassifier(**chosen)
     return _predicted(*models, train, features, others)
@@ -78,7 +78,7 @@ def _predicted(regressor: Any, classifier: Any, train: Any, features: Any, other
     return classifier.fit(features, label).predict_proba(others)
 
 
-def _coded(train: Any, held_out: Any, most: int | None) -> tuple[Any, Any]:
+def code_columns(train: Any, held_out: Any, most: int | None) -> tuple[Any, Any]:
     """Return the features of both, texts as categories of the training rows."""
     import pandas as pd
 
