@@ -19,7 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,7 +52,12 @@ def run(table: Table, split: int, system: str, seconds: float, python: str) -> O
         environment = {**os.environ, "XDG_STATE_HOME": str(Path(folder, "state"))}
         try:
             done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, check=True, timeout=LONGEST * seconds
+                command,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=LONGEST * seconds,
             )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as failure:
             print(f"{table.name} {split} {system}: {failure}\n{failure.stderr}", file=sys.stderr)
@@ -63,9 +68,11 @@ def run(table: Table, split: int, system: str, seconds: float, python: str) -> O
 
 
 def read(journal: Path) -> list[Outcome]:
+    """Return the outcomes that have a model."""
     if not journal.exists():
         return []
-    return [Outcome(**json.loads(line)) for line in journal.read_text(encoding="utf-8").splitlines()]
+    outcomes = [Outcome(**json.loads(line)) for line in journal.read_text(encoding="utf-8").splitlines()]
+    return [outcome for outcome in outcomes if np.isfinite(outcome.figure)]
 
 
 def average(outcomes: list[Outcome], table: Table) -> dict[str, float]:
@@ -109,9 +116,7 @@ def lines(outcomes: list[Outcome], tables: tuple[Table, ...]) -> Iterator[str]:
 
 
 def _ranks(errors: Mapping[str, float]) -> dict[str, float]:
-    return {
-        system: 1 + sum(other < mine for other in errors.values()) for system, mine in errors.items()
-    }
+    return {system: 1 + sum(other < mine for other in errors.values()) for system, mine in errors.items()}
 
 
 def _longest(outcomes: list[Outcome], table: Table, system: str) -> float:
@@ -135,7 +140,11 @@ def main() -> None:
     tables = tuple(table for table in every if table.name in options.tables or not options.tables)
     for split in range(options.splits):
         for table in tables:
-            done = {each.system for each in read(options.journal) if (each.table, each.split) == (table.name, split)}
+            done = {
+                each.system
+                for each in read(options.journal)
+                if (each.table, each.split) == (table.name, split)
+            }
             for system in options.systems:
                 if system in done:
                     continue

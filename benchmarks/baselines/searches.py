@@ -2,10 +2,10 @@
 
     python -m benchmarks.baselines.searches SYSTEM FOLDER METRIC SECONDS
 
-FOLDER has train.parquet and held_out.parquet, with the column `label`. The program writes predictions.npy there, as the
-functions of `benchmarks.baselines.tabular` return them, and prints the seconds of the training, without the imports
-before and the predictions afterwards. It needs the libraries of its system only, so that each can have an environment of
-its own, and uses the processors that it may run on.
+FOLDER has train.parquet and held_out.parquet, with the column `label`. The program writes predictions.npy there, as
+the functions of `benchmarks.baselines.tabular` return them, and prints the seconds of the training, without the imports
+before and the predictions afterwards. It needs the libraries of its system only, so that each can have an environment
+of its own, and uses the processors that it may run on.
 
 Trees are tuned on a fifth of the training rows with early stopping: at most TRIALS trials, in TUNING of the time. They
 are then fitted to all rows with the best settings, if the rest of the time is enough.
@@ -40,7 +40,8 @@ def search_autogluon(train: Any, metric: str, seconds: float) -> Predict:
     from autogluon.tabular import TabularPredictor
 
     measure = {"rmse": "root_mean_squared_error", "auc": "roc_auc", "accuracy": "accuracy"}[metric]
-    predictor = TabularPredictor(LABEL, eval_metric=measure, path="autogluon", verbosity=0)
+    kind = {"rmse": "regression", "auc": "binary", "accuracy": "multiclass"}[metric]
+    predictor = TabularPredictor(LABEL, problem_type=kind, eval_metric=measure, path="autogluon", verbosity=0)
     predictor.fit(train, presets="medium_quality", time_limit=seconds, num_cpus=cores(), num_gpus=0)
 
     def predict(rows: Any) -> Any:
@@ -118,7 +119,9 @@ class LightGBM(Trees):
 
         def end_in_time(state: Any) -> None:
             if time.monotonic() > end:
-                raise lightgbm.callback.EarlyStopException(state.iteration, state.evaluation_result_list or [])
+                raise lightgbm.callback.EarlyStopException(
+                    state.iteration, state.evaluation_result_list or []
+                )
 
         kind = lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor
         model = kind(
@@ -246,9 +249,7 @@ def tune(trees: Trees, train: Any, metric: str, seconds: float) -> Predict:
     study.optimize(objective, n_trials=TRIALS, timeout=TUNING * seconds)
     predict = best["predict"]
     if time.monotonic() - began + best["seconds"] * MORE_ROWS < seconds:
-        predict, _ = trees.fit(
-            best["settings"], best["rounds"], rows, label, None, began + seconds, classes
-        )
+        predict, _ = trees.fit(best["settings"], best["rounds"], rows, label, None, began + seconds, classes)
     return lambda others: predict(code_columns(train, others, most=None)[1])
 
 

@@ -128,7 +128,7 @@ class _TrainingRows(ABC):
                 self.take_examples(examples)
             self.divide()
             if isinstance(self.plan, SearchPlan):
-                self.plan = self.plan.generate_features(self.read_some)
+                self.plan = self.plan.generate_features(self.read_some, self.training_rows)
             statistics = _statistics(self.plan, self.checks, self.read_training)
         rows, classes = self.settle(statistics)
         return _fit_plan(self.plan, self.checks, statistics, rows, classes)
@@ -156,6 +156,11 @@ class _TrainingRows(ABC):
     @abstractmethod
     def read_some(self, count: int, columns: list[str]) -> Iterable[pa.RecordBatch]:
         """Return at most about so many rows of the training, with these columns."""
+
+    @property
+    def training_rows(self) -> int:
+        """Number of training rows after `divide`, or 0 if it is not known."""
+        return 0
 
     @abstractmethod
     def settle(self, statistics: Statistics) -> tuple[spec.Rows, Mapping[str, labels.Values]]:
@@ -198,6 +203,10 @@ class _PinnedRows(_TrainingRows):
 
     def read_some(self, count: int, columns: list[str]) -> Iterable[pa.RecordBatch]:
         return self.reader.read(0, min(count, self._rows.training), columns)
+
+    @property
+    def training_rows(self) -> int:
+        return self._rows.training
 
     def settle(self, statistics: Statistics) -> tuple[spec.Rows, Mapping[str, labels.Values]]:
         self.plan = _with_since(self.plan, self.reader, self._rows)

@@ -64,9 +64,12 @@ def measure(task: Task, blocks: Iterable[Block], scorer: Scorer, metrics: Mappin
     loss = weight = 0.0
     states = {name: metric.zero() for name, metric in metrics.items()}
     for block in blocks:
+        weight += block.arrays.weight
+        if not metrics:
+            loss += scorer.loss(block)
+            continue
         scores, losses = scorer.evaluate(block)
         loss += losses
-        weight += block.arrays.weight
         states = {
             name: metrics[name].update(state, block.arrays.labels, scores, block.arrays.weights)
             for name, state in states.items()

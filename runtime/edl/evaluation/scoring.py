@@ -38,13 +38,21 @@ class Scorer:
 
     def evaluate(self, block: Block) -> tuple[Array, float]:
         """Return the scores of the block's rows and the sum of their weighted losses."""
+        outputs, loss = self._evaluate(block)
+        return self._bound(self._scores(outputs), block), loss
+
+    def loss(self, block: Block) -> float:
+        """Return the sum of the weighted losses of the block's rows."""
+        return self._evaluate(block)[1]
+
+    def _evaluate(self, block: Block) -> tuple[list[Array], float]:
         outputs, loss = [], 0.0
         for first, last in partition(0, block.rows, self.rows):
             features, labels, weights = block.part(first, last)
             evaluated = self.adapter.evaluate(features, self._loss_labels(labels), weights)
             outputs.append(evaluated.outputs)
             loss += evaluated.loss * (last - first)
-        return self._bound(self._scores(outputs), block), loss
+        return outputs, loss
 
     def _loss_labels(self, labels: Array) -> Array:
         """Return the labels of the loss. If an adapter gives scores, they are compared with the labels themselves."""

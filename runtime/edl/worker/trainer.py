@@ -22,6 +22,7 @@ from edl.input.cache import ArrayCache
 from edl.jobs.events import Figures, Observer
 from edl.jobs.outcome import JobInterruptedError, Outcome, epoch_of
 from edl.logs import log
+from edl.metrics import Metric
 from edl.models.weights import Weights
 from edl.program import Program
 from edl.spec import TREES, AnomalyLabel, ClusterLabel, Rows
@@ -49,17 +50,28 @@ def train(
     cancelled: threading.Event,
     export: Export = lambda outcome, weights: outcome,
     prepare: Callable[[Trainer, LocalTasks], None] = lambda trainer, tasks: None,
+    only_loss: bool = False,
 ) -> tuple[Outcome, Adapter]:
     """Train the program's model on the pinned rows, split by `rows`; return the outcome and the model's adapter.
 
-    `weights` are the initial ones, or None for new ones. `prepare` is called before the first step. Raises JobError if
-    there are no rows to train on, or the weights don't fit the model; JobInterruptedError if the worker was made to
-    leave before the end.
+    `weights` are the initial ones, or None for new ones. `prepare` is called before the first step. only_loss: nothing
+    else is measured after an epoch. Raises JobError if there are no rows to train on, or the weights don't fit the
+    model; JobInterruptedError if the worker was made to leave before the end.
     """
     if not rows.training:
         raise JobError("there are no rows to train on")
     tasks = LocalTasks(plan(program.spec, rows), observer)
-    trainer = Trainer(program, reader, rows, tasks, observer, export, cancelled=cancelled, weights=weights)
+    trainer = Trainer(
+        program,
+        reader,
+        rows,
+        tasks,
+        observer,
+        export,
+        cancelled=cancelled,
+        weights=weights,
+        metrics={} if only_loss else None,
+    )
     prepare(trainer, tasks)
     trainer.run()
     outcome = tasks.job.state.outcome
@@ -84,7 +96,8 @@ def split(rows: Rows, total: int, validation_fraction: float, validation: int | 
 class Trainer:
     """Trainer of one model: the worker loop, evaluation of epochs, callbacks, and the export at the end.
 
-    `weights` are the initial ones. `strategy` is a factory that gets the adapter, which has the weights.
+    `weights` are the initial ones. `strategy` is a factory that gets the adapter, which has the weights. metrics: in
+    place of the program's.
     """
 
     def __init__(
@@ -99,6 +112,7 @@ class Trainer:
         cancelled: threading.Event | None = None,
         weights: Mapping[str, Array] | None = None,
         strategy: Callable[[Adapter], Strategy] = Local,
+        metrics: Mapping[str, Metric] | None = None,
     ) -> None:
         self._program = program
         self._rows = rows
@@ -124,7 +138,7 @@ class Trainer:
             self._strategy,
             tasks,
             observer,
-            training_metrics(program),
+            training_metrics(program) if metrics is None else metrics,
             cancelled or threading.Event(),
             rates=program_rates(program),
         )

@@ -10,7 +10,13 @@ from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.rows.splits import SPLIT
 from sqlflow_edl.analysis.rows.validation import FRACTION, SELECT, TEST
 from sqlflow_edl.analysis.search import local, portfolio, space, split
-from sqlflow_edl.analysis.search.generating import CROSS, GROUP_DIFFERENCE, GeneratedFeature
+from sqlflow_edl.analysis.search.generating import (
+    CROSS,
+    GROUP_DIFFERENCE,
+    VOCABULARIZE,
+    Generated,
+    GeneratedFeature,
+)
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.syntax import ast
@@ -25,7 +31,7 @@ class CandidateDraft:
     attributes by which it differs. attributes: the same, if the statement of the search writes their values. variant:
     the model with its attributes otherwise. items: the text of items of COLUMN, by the span of the search's item.
     point: its place in a search space. encodes, generates: see `portfolio.Variant`. encoded: the columns that are
-    encoded. clause: the COLUMN clause of these columns, or of the generated features.
+    encoded. encoding, generated: the COLUMN clauses of these columns and of the generated features.
     """
 
     shared: ast.Statement
@@ -39,7 +45,8 @@ class CandidateDraft:
     encodes: bool = False
     generates: bool = False
     encoded: tuple[str, ...] = ()
-    clause: str = ""
+    encoding: str = ""
+    generated: str = ""
 
     @property
     def statement(self) -> ast.Statement:
@@ -59,9 +66,10 @@ class CandidateDraft:
                 framework = value
             elif self.model or not name.startswith("train."):
                 parts.append(f"{name.rpartition('.')[2]} {value}")
-        encoded = ["generated features" if self.generates else "texts encoded"] if self.clause else []
+        marks = ["texts encoded"] if self.encoding else []
+        marks += ["generated features"] if self.generates and self.generated else []
         return ", ".join(
-            [f"{model} ({framework})" if framework else model, *parts, *self.items.values(), *encoded]
+            [f"{model} ({framework})" if framework else model, *parts, *self.items.values(), *marks]
         )
 
 
@@ -80,7 +88,7 @@ def encode_texts(
         if shared is None:
             shared = _encode_columns(draft.shared, columns, names, again=bool(draft.encoded))
             shared_by_model[id(draft.shared)] = shared
-        yield replace(draft, shared=shared, encoded=tuple(columns), clause=text)
+        yield replace(draft, shared=shared, encoded=tuple(columns), encoding=text)
 
 
 def _encode_columns(
@@ -96,32 +104,65 @@ def _encode_columns(
     return replace(statement, columns=clauses)
 
 
-def add_features(draft: CandidateDraft, features: Sequence[GeneratedFeature], dialect: str) -> CandidateDraft:
-    """Return the draft with generated features behind its columns, and with the columns that they are made of."""
+class FeatureAdder:
+    """Adder of generated features to candidates: pairs to those that generate features, words to all."""
+
+    def __init__(self, generated: Generated, dialect: str) -> None:
+        self._generated, self._dialect = generated, dialect
+        self._added: dict[tuple[int, bool], tuple[ast.Statement, CandidateDraft]] = {}
+
+    def add_to(self, draft: CandidateDraft) -> CandidateDraft:
+        """Return the draft with its features. Drafts that share a statement share the new one."""
+        pairs = self._generated.pairs if draft.generates else ()
+        if not pairs and not self._generated.words:
+            return draft
+        key = id(draft.shared), draft.generates
+        if key not in self._added:  # the old statement is kept, so that its id is not used again
+            features = (*pairs, *self._generated.words)
+            self._added[key] = draft.shared, _add_features(draft, features, self._dialect)
+        added = self._added[key][1]
+        return replace(draft, shared=added.shared, generated=added.generated)
+
+
+def _add_features(
+    draft: CandidateDraft, features: Sequence[GeneratedFeature], dialect: str
+) -> CandidateDraft:
+    """Return the draft with generated features behind its columns, and with the columns that pairs are made of."""
     span = draft.shared.span
-    names = dict.fromkeys(name for feature in features for name in (feature.first, feature.second))
-    quoted = {name: expressions.name(name, dialect) for name in names}
-    items: list[ast.Value] = [ast.Name((name,), quoted[name], span) for name in names]
-    texts = list(quoted.values())
-    for operator, first, second, buckets in features:
-        pair = tuple(ast.Name((name,), quoted[name], span) for name in (first, second))
-        if operator == CROSS:
-            size = ast.Constant(buckets, span)
-            items.append(ast.Call(CROSS, (ast.ListValue(pair, span), size), (), span, span))
-            texts.append(f"{CROSS}([{quoted[first]}, {quoted[second]}], {buckets})")
-            continue
-        if operator == GROUP_DIFFERENCE:
-            items.append(ast.Call(operator, pair, (), span, span))
-            texts.append(f"{operator}({quoted[first]}, {quoted[second]})")
-            continue
-        if operator == "-":  # as the parser has it: a sum of the first and the negative of the second
-            items.append(ast.Operation("+", (pair[0], ast.Operation("-", pair[1:], span)), span))
-        else:
-            items.append(ast.Operation(operator, pair, span))
-        texts.append(f"{quoted[first]} {operator} {quoted[second]}")
+    pairs = [feature for feature in features if feature.operator != VOCABULARIZE]
+    names = dict.fromkeys(name for feature in pairs for name in (feature.first, feature.second))
+    items: list[ast.Value] = [ast.Name((name,), expressions.name(name, dialect), span) for name in names]
+    texts = [expressions.name(name, dialect) for name in names]
+    for feature in features:
+        item, text = _write_feature(feature, span, dialect)
+        items.append(item)
+        texts.append(text)
     clause = ast.ColumnClause(tuple(ast.ColumnItem(item, None) for item in items), None, span)
-    shared = replace(draft.shared, columns=(*draft.shared.columns, clause))
-    return replace(draft, shared=shared, clause=f"COLUMN {', '.join(texts)}")
+    written = len(draft.shared.columns) - bool(draft.encoding)  # the clause of encoded texts stays the last
+    columns = (*draft.shared.columns[:written], clause, *draft.shared.columns[written:])
+    shared = replace(draft.shared, columns=columns)
+    return replace(draft, shared=shared, generated=f"COLUMN {', '.join(texts)}")
+
+
+def _write_feature(feature: GeneratedFeature, span: Span, dialect: str) -> tuple[ast.Value, str]:
+    """Return a generated feature as an item of COLUMN and as text."""
+    names = feature.first, feature.second or feature.first
+    first, second = (ast.Name((name,), expressions.name(name, dialect), span) for name in names)
+    operator, size = feature.operator, ast.Constant(feature.size, span)
+    if operator == VOCABULARIZE:
+        named = (("delimiter", ast.Constant(" ", span)), ("max_size", size))
+        text = f"{operator}({first.text}, delimiter=' ', max_size={feature.size})"
+        return ast.Call(operator, (first,), named, span, span), text
+    if operator == CROSS:
+        call = ast.Call(CROSS, (ast.ListValue((first, second), span), size), (), span, span)
+        return call, f"{CROSS}([{first.text}, {second.text}], {feature.size})"
+    if operator == GROUP_DIFFERENCE:
+        call = ast.Call(operator, (first, second), (), span, span)
+        return call, f"{operator}({first.text}, {second.text})"
+    text = f"{first.text} {operator} {second.text}"
+    if operator == "-":  # as the parser has it: a sum of the first and the negative of the second
+        return ast.Operation("+", (first, ast.Operation("-", (second,), span)), span), text
+    return ast.Operation(operator, (first, second), span), text
 
 
 class StatementWriter:
@@ -157,7 +198,7 @@ class StatementWriter:
         columns = self._columns
         if draft.items:
             columns = [self._with_items(clause, draft.items) for clause in self._search.columns]
-        clauses = [*columns, draft.clause, *self._validate] if draft.clause else [*columns, *self._validate]
+        clauses = [*columns, *filter(None, (draft.generated, draft.encoding)), *self._validate]
         with_clause = ["WITH", ", ".join(attributes)] if attributes else []
         into = []
         if self._last:

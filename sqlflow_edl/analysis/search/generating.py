@@ -2,18 +2,22 @@
 
 The label less the effects of each column alone, which are found by backfitting, is what only columns together explain
 (Lou et al., 2013, "Accurate intelligible models with pairwise interactions"). Differences, products and ratios of
-numbers, pairs of categories, and numbers less their mean by category, are kept if they explain more of that rest than
-chance would. A tree needs many splits for what one of them tells.
+numbers, the time between two times, pairs of categories, and numbers less their mean by category, are kept if they
+explain more of that rest than chance would. A tree needs many splits for what one of them tells.
+
+Texts of several words, which are no categories, are taken as lists of their most frequent words, if a ridge regression
+on these explains some of the rest of other rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 from edl.arrays import Array
@@ -22,7 +26,7 @@ from sqlflow_edl.analysis.search.screening import label_targets
 
 ROWS, LEAST_ROWS = 6_000, 500  # of the training that are looked at, and below which nothing is generated
 WIDE = 100  # columns of a table above which nothing is generated: the looks at them would take seconds
-NUMBERS, CATEGORIES = 12, 8  # columns whose pairs are tried: those that tell most
+NUMBERS, TIMES, CATEGORIES = 12, 6, 8  # columns whose pairs are tried: those that tell most
 MOST, MOST_OF_COLUMN = 8, 3  # generated features in all, and of one column
 LEAST_SHARE = 0.01  # of the rest that a feature explains
 DEVIATIONS = 5.0  # by which that is above its mean by chance
@@ -31,46 +35,76 @@ ROUNDS, ROUNDS_OF_PAIR = 3, 6  # of backfitting
 PRIOR = 5.0  # rows that draw the mean of a group to 0
 CLASSES = 4  # most frequent ones, which are told apart
 BUCKETS_OF_CELL = 8  # of a cross of categories
-CROSS, GROUP_DIFFERENCE = "CROSS", "GROUP_DIFFERENCE"
+WORDS, CELLS = 200, 40_000_000  # words of a text that are told apart at most, and times the rows
+LEAST_WORDS = 2.0  # in a text on average
+TEXTS = 100  # different texts of a column from which on they are looked at
+RIDGE, LEAST_OF_WORDS = 100.0, 0.005  # penalty of the regression on words, and least share of the rest
+STRONG = 0.05  # share of the label's variance: candidates with such a feature are tried early
+CROSS, GROUP_DIFFERENCE, VOCABULARIZE = "CROSS", "GROUP_DIFFERENCE", "VOCABULARIZE"
 
 
 class GeneratedFeature(NamedTuple):
-    """Operator `-`, `*` or `/` of two numbers, CROSS of two categories, or GROUP_DIFFERENCE of a number by a category.
+    """Operator `-`, `*` or `/` of two numbers, `-` of two times, CROSS of two categories, GROUP_DIFFERENCE of a number
+    by a category, or VOCABULARIZE of the words of a text.
 
-    buckets: of a cross.
+    size: buckets of a cross, or the number of words.
     """
 
     operator: str
     first: str
-    second: str
-    buckets: int = 0
+    second: str = ""
+    size: int = 0
+
+
+class Generated(NamedTuple):
+    """Generated features: of pairs of columns, the one that tells most first, and of the words of texts.
+
+    is_strong: the first pair explains much of the label.
+    """
+
+    pairs: tuple[GeneratedFeature, ...] = ()
+    words: tuple[GeneratedFeature, ...] = ()
+    is_strong: bool = False
 
 
 class _Column(NamedTuple):
-    """Column as groups of rows, codes (n,) below `size`, and its numbers, if it has some."""
+    """Column as groups of rows, codes (n,) below `size`, and its numbers, or times in seconds, if it has some.
+
+    kind: of what may be paired with what.
+    """
 
     name: str
     codes: Ints
     size: int
     values: Floats | None
+    kind: str = "category"
 
 
-def generate_features(rows: pa.Table, label: str, names: Collection[str]) -> list[GeneratedFeature]:
-    """Return the features of pairs of the columns `names`, the one that tells most first.
+def generate_features(rows: pa.Table, label: str, names: Collection[str], count: int = 0) -> Generated:
+    """Return the features of the columns `names`.
 
-    rows: of the training, with the label, whose NULLs are left out.
+    rows: some of the training, with the label; those without one are left out. count: of all training rows.
     """
     usable = rows.filter(rows[label].is_valid())
     if usable.num_rows < LEAST_ROWS:
-        return []
+        return Generated()
     targets = label_targets(usable, label)[:, :CLASSES]
     columns = [column for name in names if (column := _read_column(usable, name)) is not None]
     lefts = {column.name: np.square(_backfit([column], targets, 1)).sum() for column in columns}
     columns.sort(key=lambda column: lefts[column.name])
     rest = _backfit(columns, targets, ROUNDS)
     if not np.square(rest).sum():
-        return []
+        return Generated()
     found = sorted(_pairs(columns, rest), key=lambda pair: -pair[0])
+    of_rest = float(np.square(rest).sum() / np.square(targets).sum())
+    is_strong = bool(found) and found[0][0] * of_rest >= STRONG
+    most = min(WORDS, CELLS // max(1, count))
+    words = (GeneratedFeature(VOCABULARIZE, name, size=most) for name in _texts(usable, names, rest))
+    return Generated(tuple(_choose(found)), tuple(words) if most else (), is_strong)
+
+
+def _choose(found: Iterable[tuple[float, GeneratedFeature]]) -> list[GeneratedFeature]:
+    """Return the first of the features of pairs, at most MOST, of different pairs and not too many of one column."""
     chosen: list[GeneratedFeature] = []
     uses: dict[str, int] = {}
     for _, feature in found:
@@ -85,14 +119,21 @@ def generate_features(rows: pa.Table, label: str, names: Collection[str]) -> lis
 
 
 def _read_column(rows: pa.Table, name: str) -> _Column | None:
-    """Return a column of numbers or of a category of few values; None for another one."""
+    """Return a column of numbers, of times or of a category of few values; None for another one."""
     array = plain_array(rows[name].combine_chunks())
+    if types.is_timestamp(array.type) or types.is_date(array.type):
+        values = numbers(array, name)
+        codes, size = _bin(values)
+        in_zone = types.is_timestamp(array.type) and array.type.tz is not None
+        return _Column(name, codes, size, values, "time in a zone" if in_zone else "time")
     if types.is_integer(array.type) or types.is_floating(array.type) or types.is_decimal(array.type):
         values = numbers(array, name)
         if types.is_integer(array.type) and len(np.unique(values)) == len(values):
             return None  # as ids are
         codes, size = _bin(values)
-        return _Column(name, codes, size, values) if size > 3 else None  # more than two values and NaN
+        return (
+            _Column(name, codes, size, values, "number") if size > 3 else None
+        )  # more than two values and NaN
     if not is_text(array.type) and not types.is_boolean(array.type):
         return None
     encoded = array.dictionary_encode(null_encoding="encode")
@@ -116,7 +157,8 @@ def _backfit(columns: Sequence[_Column], targets: Floats, rounds: int) -> Floats
     effects = [np.zeros((column.size, targets.shape[1])) for column in columns]
     sizes = [np.bincount(column.codes, minlength=column.size) + PRIOR for column in columns]
     for _ in range(rounds):
-        for number, (_, codes, size, _) in enumerate(columns):
+        for number, column in enumerate(columns):
+            codes, size = column.codes, column.size
             rest += effects[number][codes]
             for target in range(targets.shape[1]):
                 sums = np.bincount(codes, rest[:, target], minlength=size)
@@ -139,29 +181,79 @@ def _gain(pair: tuple[_Column, _Column], codes: Ints, size: int, rest: Floats) -
 
 def _pairs(columns: Collection[_Column], rest: Floats) -> Iterator[tuple[float, GeneratedFeature]]:
     """Yield the features that explain a share of the rest, with that share."""
-    of_numbers = [column for column in columns if column.values is not None][:NUMBERS]
-    categories = [column for column in columns if column.values is None][:CATEGORIES]
-    for first, second in combinations(of_numbers, 2):
-        a, b = first.values, second.values
-        assert a is not None and b is not None  # noqa: S101 - columns of numbers have them
+    of_numbers = [column for column in columns if column.kind == "number"][:NUMBERS]
+    times = [column for column in columns if column.kind.startswith("time")][:TIMES]
+    categories = [column for column in columns if column.kind == "category"][:CATEGORIES]
+    pairs = [
+        *(pair for pair in combinations(times, 2) if pair[0].kind == pair[1].kind),
+        *combinations(of_numbers, 2),
+        *product(of_numbers, categories),
+        *combinations(categories, 2),
+    ]
+    for first, second in pairs:
+        for feature, codes, size in _features_of(first, second):
+            if gain := _gain((first, second), codes, size, rest):
+                yield gain, feature
+
+
+def _features_of(first: _Column, second: _Column) -> Iterator[tuple[GeneratedFeature, Ints, int]]:
+    """Yield the features of a pair, each with the groups of rows that it makes and their number."""
+    a, b = first.values, second.values
+    if a is not None and b is not None:
         with np.errstate(all="ignore"):
-            operations = (("-", a - b, False), ("*", a * b, False), ("/", a / b, False), ("/", b / a, True))
-        for operator, values, swapped in operations:
-            if gain := _gain((first, second), *_bin(values), rest):
-                names = (second.name, first.name) if swapped else (first.name, second.name)
-                yield gain, GeneratedFeature(operator, *names)
-    for number, category in product(of_numbers, categories):
-        assert number.values is not None  # noqa: S101 - as above
-        is_number = np.isfinite(number.values)
-        counts = np.bincount(category.codes[is_number], minlength=category.size)
-        sums = np.bincount(category.codes[is_number], number.values[is_number], category.size)
-        differences = number.values - (sums / np.maximum(counts, 1))[category.codes]
-        if gain := _gain((number, category), *_bin(differences), rest):
-            yield gain, GeneratedFeature(GROUP_DIFFERENCE, number.name, category.name)
-    for first, second in combinations(categories, 2):
+            yield GeneratedFeature("-", first.name, second.name), *_bin(a - b)
+            if first.kind == "number":
+                yield GeneratedFeature("*", first.name, second.name), *_bin(a * b)
+                yield GeneratedFeature("/", first.name, second.name), *_bin(a / b)
+                yield GeneratedFeature("/", second.name, first.name), *_bin(b / a)
+    elif a is not None:
+        is_number = np.isfinite(a)
+        counts = np.bincount(second.codes[is_number], minlength=second.size)
+        sums = np.bincount(second.codes[is_number], a[is_number], second.size)
+        differences = a - (sums / np.maximum(counts, 1))[second.codes]
+        yield GeneratedFeature(GROUP_DIFFERENCE, first.name, second.name), *_bin(differences)
+    else:
         cells, codes = np.unique(first.codes * second.size + second.codes, return_inverse=True)
-        if len(cells) > len(codes) // ROWS_OF_CELL:
-            continue
-        if gain := _gain((first, second), codes.astype(np.int64), len(cells), rest):
+        if len(cells) <= len(codes) // ROWS_OF_CELL:
             buckets = 1 << (BUCKETS_OF_CELL * len(cells) - 1).bit_length()
-            yield gain, GeneratedFeature(CROSS, first.name, second.name, buckets)
+            yield GeneratedFeature(CROSS, first.name, second.name, buckets), codes, len(cells)
+
+
+def _texts(rows: pa.Table, names: Collection[str], rest: Floats) -> Iterator[str]:
+    """Yield the names of the columns of texts that explain a share of the rest by their words."""
+    for name in names:
+        array = plain_array(rows[name].combine_chunks())
+        if is_text(array.type) and pc.count_distinct(array).as_py() >= TEXTS:
+            words = _read_words(array)
+            if words is not None and _gain_of_words(words, rest) > LEAST_OF_WORDS:
+                yield name
+
+
+def _read_words(array: pa.Array) -> Floats | None:
+    """Return 1 for each text and frequent word that is in it, (n, words); None for texts of one word."""
+    texts = array.cast(pa.large_string()).fill_null("")
+    lists = pc.split_pattern(texts, " ")
+    words, of_texts = pc.list_flatten(lists), pc.list_parent_indices(lists)
+    if len(words) < LEAST_WORDS * len(texts):
+        return None
+    encoded = words.dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    often = np.argsort(-np.bincount(codes), kind="stable")[:WORDS]
+    places = np.full(len(encoded.dictionary), -1)
+    places[often] = np.arange(len(often))
+    is_often = places[codes] >= 0
+    table = np.zeros((len(texts), len(often)))
+    table[np.asarray(of_texts)[is_often], places[codes[is_often]]] = 1.0
+    return table
+
+
+def _gain_of_words(words: Floats, rest: Floats) -> float:
+    """Return the share of the rest of a third of the rows that a ridge regression of the other rows explains."""
+    is_unseen = np.random.default_rng(0).permutation(len(words)) % 3 == 0
+    mean, centre = words[~is_unseen].mean(axis=0), rest[~is_unseen].mean(axis=0)
+    seen, unseen = words[~is_unseen] - mean, words[is_unseen] - mean
+    squares = seen.T @ seen + RIDGE * np.eye(words.shape[1])
+    weights = np.linalg.solve(squares, seen.T @ (rest[~is_unseen] - centre))
+    truth = rest[is_unseen] - centre
+    left, total = (float(np.square(of).sum()) for of in (truth - unseen @ weights, truth))
+    return 1 - left / total if total else 0.0

@@ -26,9 +26,9 @@ from sqlflow_edl.analysis.rows.plan import RowPlan
 from sqlflow_edl.analysis.rows.validation import FRACTION, TEST
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.search import space
-from sqlflow_edl.analysis.search.candidates import StatementWriter, add_features, encode_texts
+from sqlflow_edl.analysis.search.candidates import FeatureAdder, StatementWriter, encode_texts
 from sqlflow_edl.analysis.search.drafts import LEAST_TRIALS, TRIALS, drafts_of, value_of
-from sqlflow_edl.analysis.search.generating import ROWS, WIDE, generate_features
+from sqlflow_edl.analysis.search.generating import ROWS, WIDE, Generated, generate_features
 from sqlflow_edl.analysis.search.label_losses import choose_losses, vary_losses
 from sqlflow_edl.analysis.search.limits import (
     FOLDED,
@@ -74,6 +74,7 @@ class SearchPlan(RowPlan):
     candidate_count: int = 0  # candidates before those without time for their plans were left out
     models: Models | None = None  # of FEATURES(m) in COLUMN
     task: str = ""  # as of `TrainSettings`
+    words: frozenset[str] = frozenset()  # columns of texts with words that candidates have as features
 
     @property
     def first_plan(self) -> train.TrainingPlan:
@@ -165,7 +166,9 @@ class SearchPlan(RowPlan):
             tried_first += bool(self.ordered) and number <= self.ordered + more
             words += fitted.words
         partly = {
-            decision.note: decision.note_of(columns) for decision in self.decisions if decision.fitted is None
+            decision.note: "" if self.words.issuperset(decision.columns) else decision.note_of(columns)
+            for decision in self.decisions
+            if decision.fitted is None
         }
         notes = (note for plan in self.plans for note in plan.notes if labels.CHOSEN not in note)
         self.notes.extend(dict.fromkeys(filter(None, (partly.get(note, note) for note in notes))))
@@ -178,34 +181,47 @@ class SearchPlan(RowPlan):
         trials = self.trials if settings.TRIALS in self.written else self.trials + more
         return self._spec(candidates, divided, tried_first, trials)
 
-    def generate_features(self, read: Callable[[int, list[str]], Iterable[pa.RecordBatch]]) -> SearchPlan:
-        """Return the plan with the generated features of its candidates that have some; without any, without these.
+    def generate_features(
+        self, read: Callable[[int, list[str]], Iterable[pa.RecordBatch]], count: int
+    ) -> SearchPlan:
+        """Return the plan with the generated features of its candidates; without those that have none of their own.
 
-        read: returns at most so many training rows, with the columns of these names.
+        Words of texts are features of all candidates but the first, which surely ends. read: returns at most so many
+        training rows, with the columns of these names. count: of all training rows; 0: not known.
         """
-        generating = [candidate for candidate in self.candidates if candidate.draft.generates]
-        if not generating:
+        if not any(candidate.draft.generates for candidate in self.candidates):
             return self
-        features, names = [], self._free_columns()
-        if 1 < len(names) <= WIDE and (batches := list(read(ROWS, [*names, self.label]))):
-            features = generate_features(pa.Table.from_batches(batches), self.label, names)
-        candidates: list[PlannedCandidate] = []
+        generated, names = Generated(), self._free_columns()
+        if 0 < len(names) <= WIDE and (batches := list(read(ROWS, [*names, self.label]))):
+            generated = generate_features(pa.Table.from_batches(batches), self.label, names, count)
         planner = CandidatePlanner(self.query, self.schema, self.models, self.task)
+        adder = FeatureAdder(generated, self.query.dialect)
+        candidates: list[PlannedCandidate] = []
         ordered, left_out = self.ordered, 0
         for number, candidate in enumerate(self.candidates):
-            if not candidate.draft.generates:
-                candidates.append(candidate)
-            elif features:
-                candidates.append(planner.plan(add_features(candidate.draft, features, self.query.dialect)))
-            else:
+            if candidate.draft.generates and not generated.pairs:
                 ordered -= number < self.ordered
                 left_out += 1
+                continue
+            draft = adder.add_to(candidate.draft) if candidates else candidate.draft
+            is_changed = draft is not candidate.draft
+            candidates.append(planner.plan(draft) if is_changed else candidate)
         if not candidates:
             return self
+        if generated.is_strong:
+            candidates[1:] = sorted(candidates[1:], key=lambda candidate: not candidate.draft.generates)
         computed = {name: source for one in candidates for name, source in one.plan.computed.items()}
-        count = self.candidate_count - left_out
+        for _, name, _, size in generated.words:
+            self.notes.append(
+                f"the {size} most frequent words of {name} are features of all candidates but the first"
+            )
         return replace(
-            self, candidates=tuple(candidates), ordered=ordered, computed=computed, candidate_count=count
+            self,
+            candidates=tuple(candidates),
+            ordered=ordered,
+            computed=computed,
+            candidate_count=self.candidate_count - left_out,
+            words=frozenset(name for _, name, _, _ in generated.words),
         )
 
     def _free_columns(self) -> list[str]:

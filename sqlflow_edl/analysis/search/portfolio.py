@@ -15,7 +15,7 @@ from edl.frameworks import is_installed
 from edl.installation import install_extras
 
 Value = int | float | str | tuple[int, ...]
-TREES = "BoostedTrees"
+TREES, LINEAR = "BoostedTrees", "Linear"
 Lines = tuple[tuple[str, str], ...]  # attributes as text: name, value
 
 
@@ -45,7 +45,7 @@ class Variant:
     @property
     def kinds(self) -> tuple[str, str]:
         """Values of auto.models that include the variant."""
-        kind = {TREES: "trees", "Linear": "linear"}.get(self.family, "networks")
+        kind = {TREES: "trees", LINEAR: "linear"}.get(self.family, "networks")
         return kind, self.framework
 
 
@@ -88,7 +88,7 @@ PORTFOLIO = (
         colsample_bytree=0.5,
         subsample=0.7,
     ),
-    Variant("Linear", "torch"),
+    Variant(LINEAR, "torch"),
     _trees("xgboost", rate=0.03, max_depth=9, min_child_weight=5.0, subsample=0.7, colsample_bytree=0.6),
     _trees("lightgbm", rate=0.05, num_leaves=7, colsample_bytree=0.8, min_child_samples=10),
     _network(hidden_units=(128,), dropout=0.0, rate=0.003, decay=0.05),
@@ -112,7 +112,7 @@ PORTFOLIO = (
     _trees("xgboost", rate=0.1, max_depth=2, subsample=0.8, colsample_bytree=0.7),
 )
 SHORT = 60.0  # seconds of a search, below which cheap models are tried first
-_COSTS = {TREES: 0, "Linear": 1}  # family -> place in that order; networks are last
+FIRST_TREES = 3  # of such a search, before linear models
 FEWER, WIDE = 12, 300  # variants for more than so many columns, because their plans take long
 
 
@@ -130,10 +130,13 @@ def note_on_missing(framework: str) -> str:
 
 
 def sort_by_cost(candidates: Sequence[Variant], seconds: float) -> list[Variant]:
-    """Return the variants; of a search of few seconds, which may end before the last of them, the fast ones first."""
+    """Return the variants; of a search of few seconds, which may end before the last of them, the networks last."""
     if seconds >= SHORT:
         return list(candidates)
-    return sorted(candidates, key=lambda variant: _COSTS.get(variant.family, len(_COSTS)))
+    trees = [variant for variant in candidates if variant.family == TREES]
+    linear = [variant for variant in candidates if variant.family == LINEAR]
+    networks = [variant for variant in candidates if variant.family not in (TREES, LINEAR)]
+    return [*trees[:FIRST_TREES], *linear, *trees[FIRST_TREES:], *networks]
 
 
 def variants(models: Sequence[str], trials: int) -> tuple[list[Variant], list[str]]:

@@ -74,7 +74,14 @@ def run(
     rows, write = job_runner.training(program, job, pinned, reader, is_trial=True)
     start = job_runner.starting_weights(program, weights)
     outcome, adapter = train(
-        program, reader, rows, weights=start, observer=observer, cancelled=cancelled, export=write
+        program,
+        reader,
+        rows,
+        weights=start,
+        observer=observer,
+        cancelled=cancelled,
+        export=write,
+        only_loss=not program.has("callbacks"),  # the search measures the scores of all its trials in one way
     )
     if rows.training < reader.rows:
         adapter.set_weights(read_archive(job.archive).weights())

@@ -50,9 +50,10 @@ def until_screened(seconds: float) -> float:
 
 
 def needed_seconds(search: Search, ended: Mapping[int, float], number: int) -> float:
-    """Return the seconds that a trial probably needs: as many as the slowest one of its model; 0 if none has ended.
+    """Return the seconds that a trial probably needs: as many as the slowest one of its model.
 
-    ended: the seconds of the trials that ended with a model, by number.
+    Of a model without an ended trial it needs as many as the fastest one; 0 if none has ended. ended: the seconds of
+    the trials that ended with a model, by number.
     """
     model = search.candidates[number].spec.model.name, search.candidates[number].spec.framework
     alike = (
@@ -60,7 +61,7 @@ def needed_seconds(search: Search, ended: Mapping[int, float], number: int) -> f
         for other, seconds in ended.items()
         if (search.candidates[other].spec.model.name, search.candidates[other].spec.framework) == model
     )
-    return max(alike, default=0.0)
+    return max(alike, default=min(ended.values(), default=0.0))
 
 
 class TrialPool:

@@ -313,6 +313,37 @@ def test_a_pair_of_columns_that_tells_more_than_both_is_in_the_statement_of_a_ca
     assert not [candidate for candidate in named if candidate.name.endswith("generated features")]
 
 
+def test_words_of_texts_are_features_of_all_candidates_but_the_first(duckdb: Session) -> None:
+    duckdb.run(
+        """CREATE OR REPLACE TABLE strikes AS
+        SELECT i AS id, hash(i) % 9 AS height, city, list_extract(['hit', 'saw', 'Missed'], 1 + i % 3) AS verb,
+        concat_ws(' ', 'bird', i, verb, 'near', city) AS "the remarks", (verb = 'Missed')::INT AS damage
+        FROM (SELECT range AS i, chr((97 + hash(range) % 4)::INT) AS city FROM range(1200))"""
+    )
+    query = 'SELECT height, city, "the remarks", damage FROM strikes LABEL damage INTO m'
+    first, *others = searched(duckdb, query).candidates
+    item = """VOCABULARIZE("the remarks", delimiter=' ', max_size=200)"""
+    assert item not in first.spec.statement
+    assert others
+    assert [o.spec.statement for o in others if item not in o.spec.statement] == []
+    encoding = next(other for other in others if "TARGET_ENCODE" in other.spec.statement)
+    for candidate in (others[0], encoding, next(o for o in others if o.spec.framework == "torch")):
+        [again] = duckdb.compile(candidate.spec.statement)
+        assert again.spec.features == candidate.spec.features
+
+
+def test_a_candidate_with_a_pair_that_decides_the_label_is_tried_second(duckdb: Session) -> None:
+    duckdb.run(
+        """CREATE OR REPLACE TABLE visits AS
+        SELECT TIMESTAMP '2024-01-01' + to_hours((hash(i) % 9000)::INT) AS "from",
+        "from" + to_hours((hash(i + 5000) % 90)::INT) AS until, date_diff('hour', "from", until) AS value
+        FROM range(1200) AS t (i)"""
+    )
+    _, second, *_ = searched(duckdb, "SELECT * FROM visits LABEL value INTO m").candidates
+    assert second.name.endswith("generated features")
+    assert re.search(r'COLUMN .*("from" - until|until - "from")', second.spec.statement)
+
+
 def test_a_search_in_folds_trains_on_generated_features(
     duckdb: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
