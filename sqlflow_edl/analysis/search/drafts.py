@@ -95,7 +95,8 @@ def drafts_of(
         more = max(0, trials - len([variant for variant in variants if not variant.generates]))
         further = local.further_candidates(variants, POOL * more)
     drafts = tuple(of_portfolio(statement, [*variants, *further], resolved))
-    return Drafts(drafts, len(variants) if further else 0, resolved)
+    ordered = portfolio.count_ordered(variants, float(value_of(resolved, settings.TIME_LIMIT) or math.inf))
+    return Drafts(drafts, ordered if further else 0, resolved)
 
 
 def _points(statement: ast.Statement, notes: list[str], errors: list[SQLFlowError], columns: int) -> Drafts:

@@ -113,7 +113,13 @@ PORTFOLIO = (
 )
 SHORT = 60.0  # seconds of a search, below which cheap models are tried first
 FIRST_TREES = 3  # of such a search, before linear models
+FIRST_OF_SHORT = 8  # variants of such a search that are tried in their order, before results choose
 FEWER, WIDE = 12, 300  # variants for more than so many columns, because their plans take long
+
+
+def count_ordered(candidates: Sequence[Variant], seconds: float) -> int:
+    """Return the number of variants that are tried in their order; few in a search of few seconds."""
+    return len(candidates) if seconds >= SHORT else min(FIRST_OF_SHORT, len(candidates))
 
 
 NOT_INSTALLED = " is not installed"  # in the note on a framework

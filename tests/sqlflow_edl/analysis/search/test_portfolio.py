@@ -62,3 +62,10 @@ def test_a_short_search_tries_networks_last_and_a_linear_model_early() -> None:
     trees = families.count("BoostedTrees")
     assert families[: trees + 1] == [*["BoostedTrees"] * 3, "Linear", *["BoostedTrees"] * (trees - 3)]
     assert portfolio.sort_by_cost(tried, portfolio.SHORT) == tried
+
+
+def test_results_choose_early_in_a_short_search() -> None:
+    tried, _ = portfolio.variants((), 0)
+    assert portfolio.count_ordered(tried, portfolio.SHORT) == len(tried)
+    assert portfolio.count_ordered(tried, 20.0) == portfolio.FIRST_OF_SHORT
+    assert portfolio.count_ordered(tried[:3], 20.0) == 3
