@@ -60,7 +60,7 @@ def run(table: Table, split: int, system: str, seconds: float, python: str) -> O
                 timeout=LONGEST * seconds,
             )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as failure:
-            print(f"{table.name} {split} {system}: {failure}\n{failure.stderr}", file=sys.stderr)
+            print(f"{table.name} {split} {system}: {failure}\n{failure.stderr!s}", file=sys.stderr)
             return Outcome(table.name, split, system, float("nan"), float("nan"))
         taken = json.loads(done.stdout.splitlines()[-1])["seconds"]
         predicted = np.load(Path(folder, "predictions.npy"))

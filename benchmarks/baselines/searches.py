@@ -152,7 +152,7 @@ class XGBoost(Trees):
 
         class EndInTime(xgboost.callback.TrainingCallback):  # type: ignore[misc]
             def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-                return time.monotonic() > end
+                return bool(time.monotonic() > end)
 
         kind = xgboost.XGBClassifier if classes else xgboost.XGBRegressor
         model = kind(
@@ -186,7 +186,7 @@ class CatBoost(Trees):
 
         class EndInTime:
             def after_iteration(self, info: Any) -> bool:
-                return time.monotonic() < end
+                return bool(time.monotonic() < end)
 
         kind = catboost.CatBoostClassifier if classes else catboost.CatBoostRegressor
         model = kind(

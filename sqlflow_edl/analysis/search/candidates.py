@@ -112,12 +112,10 @@ class FeatureAdder:
         self._added: dict[tuple[int, bool], tuple[ast.Statement, CandidateDraft]] = {}
 
     def add_to(self, draft: CandidateDraft) -> CandidateDraft:
-        """Return the draft with its features. Drafts that share a statement share the new one."""
-        pairs = self._generated.pairs if draft.generates else ()
-        if not pairs and not self._generated.words:
-            return draft
+        """Return the draft with its features, at least one. Drafts that share a statement share the new one."""
         key = id(draft.shared), draft.generates
         if key not in self._added:  # the old statement is kept, so that its id is not used again
+            pairs = self._generated.pairs if draft.generates else ()
             features = (*pairs, *self._generated.words)
             self._added[key] = draft.shared, _add_features(draft, features, self._dialect)
         added = self._added[key][1]

@@ -76,7 +76,8 @@ def drafts_of(
     raise_all(errors)
     models, trials = (value_of(resolved, name) for name in (settings.MODELS, settings.TRIALS))
     variants, missing = portfolio.variants(models or (), trials or 0)
-    variants = portfolio.sort_by_cost(variants, float(value_of(resolved, settings.TIME_LIMIT) or math.inf))
+    seconds = float(value_of(resolved, settings.TIME_LIMIT) or math.inf)
+    variants = portfolio.sort_by_cost(variants, seconds)
     if not trials and columns > portfolio.WIDE:
         variants = variants[: portfolio.FEWER]
     notes.extend(map(portfolio.note_on_missing, missing))
@@ -95,7 +96,7 @@ def drafts_of(
         more = max(0, trials - len([variant for variant in variants if not variant.generates]))
         further = local.further_candidates(variants, POOL * more)
     drafts = tuple(of_portfolio(statement, [*variants, *further], resolved))
-    ordered = portfolio.count_ordered(variants, float(value_of(resolved, settings.TIME_LIMIT) or math.inf))
+    ordered = len(variants) if seconds >= portfolio.SHORT else min(portfolio.FIRST_OF_SHORT, len(variants))
     return Drafts(drafts, ordered if further else 0, resolved)
 
 

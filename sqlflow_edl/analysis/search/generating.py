@@ -95,19 +95,19 @@ def generate_features(rows: pa.Table, label: str, names: Collection[str], count:
     rest = _backfit(columns, targets, ROUNDS)
     if not np.square(rest).sum():
         return Generated()
-    found = sorted(_pairs(columns, rest), key=lambda pair: -pair[0])
+    ranked = sorted(_pairs(columns, rest), key=lambda pair: -pair[0])
     of_rest = float(np.square(rest).sum() / np.square(targets).sum())
-    is_strong = bool(found) and found[0][0] * of_rest >= STRONG
+    is_strong = bool(ranked) and ranked[0][0] * of_rest >= STRONG
     most = min(WORDS, CELLS // max(1, count))
     words = (GeneratedFeature(VOCABULARIZE, name, size=most) for name in _texts(usable, names, rest))
-    return Generated(tuple(_choose(found)), tuple(words) if most else (), is_strong)
+    return Generated(tuple(_choose(ranked)), tuple(words) if most else (), is_strong)
 
 
-def _choose(found: Iterable[tuple[float, GeneratedFeature]]) -> list[GeneratedFeature]:
+def _choose(ranked: Iterable[tuple[float, GeneratedFeature]]) -> list[GeneratedFeature]:
     """Return the first of the features of pairs, at most MOST, of different pairs and not too many of one column."""
     chosen: list[GeneratedFeature] = []
     uses: dict[str, int] = {}
-    for _, feature in found:
+    for _, feature in ranked:
         pair = {feature.first, feature.second}
         is_new = all(pair != {other.first, other.second} for other in chosen)
         if is_new and all(uses.get(name, 0) < MOST_OF_COLUMN for name in pair):

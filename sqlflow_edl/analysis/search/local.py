@@ -159,5 +159,7 @@ def coordinates(variant: Variant) -> tuple[float | str, ...]:
         of_families.setdefault(of_trees, middle)
         if region.includes(variant):
             of_families[of_trees] = [axis.place(variant.attributes.get(axis.name)) for axis in region.axes]
-    name, encodes = f"{variant.family} of {variant.framework}", "encodes" if variant.encodes else ""
-    return (name, str(variant.attributes.get("loss", encodes)), *of_families[True], *of_families[False])
+    name, kind = f"{variant.family} of {variant.framework}", "encodes" if variant.encodes else ""
+    if variant.attributes.get("model.extra_trees"):
+        kind = "extra trees"
+    return (name, str(variant.attributes.get("loss", kind)), *of_families[True], *of_families[False])

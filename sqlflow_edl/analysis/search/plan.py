@@ -38,7 +38,7 @@ from sqlflow_edl.analysis.search.limits import (
     note_on_candidates,
 )
 from sqlflow_edl.analysis.search.planning import CandidatePlanner, PlannedCandidate
-from sqlflow_edl.analysis.search.portfolio import Lines
+from sqlflow_edl.analysis.search.portfolio import Lines, places_by_leaves
 from sqlflow_edl.analysis.search.reduction import Reduction, find_reduction
 from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
 from sqlflow_edl.analysis.search.split import (
@@ -149,7 +149,7 @@ class SearchPlan(RowPlan):
         kept = self.candidates[0].draft.kept
         writer = StatementWriter(self.statement, kept, self.query.dialect, label, self._shares(divided))
         fit = _ColumnFitter(self, statistics, divided.rows, classes)
-        planned = self._vary_losses(statistics, fit)
+        planned = self._vary_losses(statistics, fit, divided.rows.training)
         more = len(planned) - len(self.candidates)
         for number, (draft, plan, varied) in enumerate(planned, 1):
             if limit is not None and not limit.allows_fit(len(candidates), words):
@@ -203,9 +203,8 @@ class SearchPlan(RowPlan):
                 ordered -= number < self.ordered
                 left_out += 1
                 continue
-            draft = adder.add_to(candidate.draft) if candidates else candidate.draft
-            is_changed = draft is not candidate.draft
-            candidates.append(planner.plan(draft) if is_changed else candidate)
+            adds = candidates and (generated.words or candidate.draft.generates)
+            candidates.append(planner.plan(adder.add_to(candidate.draft)) if adds else candidate)
         if not candidates:
             return self
         if generated.is_strong:
@@ -254,9 +253,11 @@ class SearchPlan(RowPlan):
         again = self.reduction.sample_again(rows, seconds) if self.reduction is not None else None
         return None if again is None else self.reduce_to(again)
 
-    def _vary_losses(self, statistics: Statistics, fit: _ColumnFitter) -> list[PlannedCandidate]:
-        """Return the candidates, and some of them again with losses that suit the label."""
+    def _vary_losses(self, statistics: Statistics, fit: _ColumnFitter, rows: int) -> list[PlannedCandidate]:
+        """Return the candidates as they suit so many training rows, and some again with losses that suit the label."""
         candidates = list(self._encode_texts(statistics))
+        variants = [candidate.draft.variant for candidate in candidates]
+        candidates = [candidates[place] for place in places_by_leaves(variants, rows)]
         setting = self.written.get(settings.LOSSES)
         try:
             label = fit.fit_columns(candidates[0].plan).training.job.label

@@ -27,7 +27,7 @@ _ROWS = (
     trees.RATE,
     trees.LENGTH,
     # names decide more: the booster which workers can train, directions which columns must be there
-    *(row for row in trees.ATTRIBUTES if row.type in ("integer", "number")),
+    *(row for row in trees.ATTRIBUTES if row.type in ("integer", "number", "boolean")),
     *(row for entry in OPTIMIZERS.entries.values() for row in entry.params),
     *(row for row in TRAIN if row.name == "train.early_stopping"),
 )

@@ -7,6 +7,7 @@ first, then variants of them, which an ensemble can average.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,7 @@ from edl.installation import install_extras
 
 Value = int | float | str | tuple[int, ...]
 TREES, LINEAR = "BoostedTrees", "Linear"
+USUAL_LEAVES = 31  # of LightGBM
 Lines = tuple[tuple[str, str], ...]  # attributes as text: name, value
 
 
@@ -48,8 +50,17 @@ class Variant:
         kind = {TREES: "trees", LINEAR: "linear"}.get(self.family, "networks")
         return kind, self.framework
 
+    @property
+    def leaves(self) -> float:
+        """Largest number of leaves of its trees."""
+        depth = self.attributes.get("model.max_depth")
+        leaves = self.attributes.get("model.num_leaves", USUAL_LEAVES)
+        return 2.0**depth if isinstance(depth, int) else float(leaves) if isinstance(leaves, int) else 0.0
+
 
 def _write(value: Value) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else f"{value}"
 
 
@@ -90,6 +101,7 @@ PORTFOLIO = (
     ),
     Variant(LINEAR, "torch"),
     _trees("xgboost", rate=0.03, max_depth=9, min_child_weight=5.0, subsample=0.7, colsample_bytree=0.6),
+    _trees("lightgbm", rate=0.05, num_leaves=15, colsample_bytree=0.6, extra_trees=True),
     _trees("lightgbm", rate=0.05, num_leaves=7, colsample_bytree=0.8, min_child_samples=10),
     _network(hidden_units=(128,), dropout=0.0, rate=0.003, decay=0.05),
     _trees("xgboost", rate=0.05, max_depth=4, subsample=0.9, colsample_bytree=0.5, reg_lambda=3.0),
@@ -98,15 +110,6 @@ PORTFOLIO = (
     _trees("xgboost", rate=0.02, max_depth=12, min_child_weight=10.0, subsample=0.6, colsample_bytree=0.4),
     _trees("lightgbm", rate=0.1, num_leaves=4, colsample_bytree=0.6, min_child_samples=30),
     _trees(
-        "xgboost",
-        rate=0.03,
-        max_depth=7,
-        min_child_weight=2.0,
-        subsample=0.9,
-        colsample_bytree=0.9,
-        reg_lambda=10.0,
-    ),
-    _trees(
         "lightgbm", rate=0.015, num_leaves=255, min_child_samples=100, colsample_bytree=0.6, subsample=0.8
     ),
     _trees("xgboost", rate=0.1, max_depth=2, subsample=0.8, colsample_bytree=0.7),
@@ -114,12 +117,34 @@ PORTFOLIO = (
 SHORT = 60.0  # seconds of a search, below which cheap models are tried first
 FIRST_TREES = 3  # of such a search, before linear models
 FIRST_OF_SHORT = 8  # variants of such a search that are tried in their order, before results choose
+FEW_ROWS, LEAVES_OF_FEW = (
+    10_000,
+    12,
+)  # training rows below which trees with about so many leaves are tried first
 FEWER, WIDE = 12, 300  # variants for more than so many columns, because their plans take long
 
 
-def count_ordered(candidates: Sequence[Variant], seconds: float) -> int:
-    """Return the number of variants that are tried in their order; few in a search of few seconds."""
-    return len(candidates) if seconds >= SHORT else min(FIRST_OF_SHORT, len(candidates))
+def places_by_leaves(candidates: Sequence[Variant | None], rows: int) -> list[int]:
+    """Return the places of candidates in the order of their trials.
+
+    With few rows, small trees come first: the trees of the portfolio, apart from the first one and from those that
+    encode or generate features, change places among each other. None: a candidate that is not of the portfolio.
+    """
+    places = list(range(len(candidates)))
+    if rows >= FEW_ROWS:
+        return places
+    known = {id(variant) for variant in PORTFOLIO[1:] if variant.family == TREES}
+    trees = [
+        place
+        for place, variant in enumerate(candidates)
+        if variant is not None and id(variant) in known and not (variant.encodes or variant.generates)
+    ]
+    by_leaves = sorted(
+        trees, key=lambda place: abs(math.log(getattr(candidates[place], "leaves", 1) / LEAVES_OF_FEW))
+    )
+    for place, other in zip(trees, by_leaves, strict=True):
+        places[place] = other
+    return places
 
 
 NOT_INSTALLED = " is not installed"  # in the note on a framework
@@ -152,10 +177,10 @@ def variants(models: Sequence[str], trials: int) -> tuple[list[Variant], list[st
     are left out where nothing is generated.
     """
     chosen = [variant for variant in PORTFOLIO if not models or set(variant.kinds) & set(models)]
-    frameworks = dict.fromkeys(variant.framework for variant in chosen)
+    frameworks = dict.fromkeys([variant.framework for variant in chosen])
     missing = [framework for framework in frameworks if not is_installed(framework)]
     installed = [variant for variant in chosen if variant.framework not in missing]
-    counts = itertools.accumulate(not variant.generates for variant in installed)
+    counts = itertools.accumulate([not variant.generates for variant in installed])
     chosen = [
         variant for variant, count in zip(installed, counts, strict=True) if not trials or count <= trials
     ]

@@ -226,6 +226,12 @@ PARAMETERS = (
         lightgbm="max_cat_to_onehot", xgboost="max_cat_to_onehot", low=1,
     ),
     _parameter(
+        "extra_trees", "boolean",
+        "Extremely randomized trees (LightGBM): a split compares one random threshold of each column. By default "
+        "false.",
+        lightgbm="extra_trees", also=("extra_tree",),
+    ),
+    _parameter(
         "scale_pos_weight", "number", "Weight of the second of two classes in training. By default 1.",
         lightgbm="scale_pos_weight", xgboost="scale_pos_weight", low=1e-6,
     ),

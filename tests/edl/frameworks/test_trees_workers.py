@@ -141,6 +141,14 @@ def test_trees_of_three_workers_equal_the_trees_of_one(
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
+def test_workers_that_draw_thresholds_have_the_same_trees(pair: Workers, made: Made) -> None:
+    [alone], given = made(1, extra_trees=True), rows()
+    losses = [float(alone.train(given)[0]) for _ in range(ROUNDS)]
+    together = made(2, extra_trees=True)
+    assert pair.grow(together, given, ROUNDS)[0] == pytest.approx(losses, rel=0.1)
+    assert trees(together[0]) == trees(together[1])
+
+
 SIMILAR = {
     "quantile",
     "gamma",

@@ -284,6 +284,8 @@ def test_the_short_form_goes_on_around_the_portfolio(
     first = sum(each.kinds[0] != "linear" for each in portfolio.PORTFOLIO)
     assert found.ordered == first
     assert found.count == len(found.candidates) == first + local.COUNT
+    short = searched(duckdb, text.replace("networks]", "networks], train.time_limit = 20"))
+    assert short.ordered == min(first, portfolio.FIRST_OF_SHORT)
     assert len({each.spec.statement for each in found.candidates}) == found.count
     few = searched(duckdb, text.replace("networks]", f"networks], auto.trials = {first + 2}"))
     assert (few.ordered, few.count, len(few.candidates)) == (first, first + 2, first + 8)

@@ -64,8 +64,13 @@ def test_a_short_search_tries_networks_last_and_a_linear_model_early() -> None:
     assert portfolio.sort_by_cost(tried, portfolio.SHORT) == tried
 
 
-def test_results_choose_early_in_a_short_search() -> None:
-    tried, _ = portfolio.variants((), 0)
-    assert portfolio.count_ordered(tried, portfolio.SHORT) == len(tried)
-    assert portfolio.count_ordered(tried, 20.0) == portfolio.FIRST_OF_SHORT
-    assert portfolio.count_ordered(tried[:3], 20.0) == 3
+def test_with_few_rows_small_trees_are_tried_first() -> None:
+    tried = portfolio.sort_by_cost(portfolio.variants((), 0)[0], 20.0)
+    places = portfolio.places_by_leaves([*tried, None], 2_000)
+    arranged = [tried[place] for place in places[:-1]]
+    assert sorted(places) == list(range(len(tried) + 1))
+    assert [each.family for each in arranged] == [each.family for each in tried]
+    assert arranged[0] is tried[0]
+    assert all(8 <= each.leaves <= 16 for each in arranged[1:3])
+    assert [each.generates for each in arranged] == [each.generates for each in tried]
+    assert portfolio.places_by_leaves(tried, portfolio.FEW_ROWS) == list(range(len(tried)))
