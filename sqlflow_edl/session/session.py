@@ -35,12 +35,14 @@ from sqlflow_edl.session.frames import Frames
 from sqlflow_edl.session.observer import Observer, Silent, report
 from sqlflow_edl.session.predictions import Predictions, refuse_in_job
 from sqlflow_edl.syntax.ast import Statement
+from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.parse import read_statements
-from sqlflow_edl.syntax.predict_calls import calls_predict
+from sqlflow_edl.syntax.predict_calls import calls_predict, is_of_bigquery
 
 if TYPE_CHECKING:
     import sqlite3
 
+    import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
     from sqlflow_edl.backends.kubernetes.settings import Configuration
@@ -412,22 +414,44 @@ class Session:
         return error
 
     def _sql(self, statement: Statement) -> Result:
-        text = self._predictions.stage(statement) if calls_predict(statement.text) else None
+        staged = self._predictions.stage(statement) if calls_predict(statement.text) else None
+        text = statement.text if staged is None else staged
         try:
             with shift_spans(statement.span):
-                reader = self.source.execute(statement.text if text is None else text)
+                reader = self.source.execute(text)
         except SourceError as error:
-            if (name := self._described_model(statement.text)) and not statement.refused:
-                error.hint = f"{name} is a model: DESCRIBE MODEL {name}"
-            from sqlflow_edl.analysis.inference import confidence
-
-            confidence.add_hint(error, statement.text, self.source)
-            raise statement.refused or self._predictions.restore_names(
-                self._with_correction(error, statement), statement
-            ) from None
-        if text is not None:
+            rewritten = self._rewrite(statement, text)
+            if rewritten == text:
+                raise self._explain_refusal(error, statement) from None
+            reader = self._execute_rewritten(rewritten, statement)
+        if staged is not None:
             if reader is None:
                 self._predictions.drop()
             else:
                 reader = self._predictions.dropped_at_end(reader)
         return Result(statement, message="" if reader is not None else "OK", reader=reader)
+
+    def _rewrite(self, statement: Statement, text: str) -> str:
+        """Return a statement that the database refuses, with ordinary SQL in place of what BigQuery ML alone has."""
+        if not is_of_bigquery(text):
+            return text
+        rewrite = load("sqlflow_edl.extensions.bigquery_ml.value_functions", "rewrite")
+        return str(rewrite(text, dialect_named(self.dialect), self.registry, statement.span.start))
+
+    def _execute_rewritten(self, text: str, statement: Statement) -> pa.RecordBatchReader | None:
+        try:
+            return self.source.execute(text)
+        except SourceError as error:
+            error.span = statement.span  # places in the new text are none of the statement
+            raise self._predictions.restore_names(error, statement) from None
+
+    def _explain_refusal(self, error: SourceError, statement: Statement) -> SQLFlowError:
+        """Return the error of ordinary SQL that the database refuses."""
+        from sqlflow_edl.analysis.inference import confidence
+
+        if (name := self._described_model(statement.text)) and not statement.refused:
+            error.hint = f"{name} is a model: DESCRIBE MODEL {name}"
+        confidence.add_hint(error, statement.text, self.source)
+        return statement.refused or self._predictions.restore_names(
+            self._with_correction(error, statement), statement
+        )

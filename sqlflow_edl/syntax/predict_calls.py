@@ -36,7 +36,6 @@ _INSTEAD = {
     "ANNOTATE_IMAGE": _CALLS_GOOGLE,
     "ARIMA_COEFFICIENTS": "write DESCRIBE MODEL my_model: a forecast is made by trees here",
     "ARIMA_EVALUATE": "write ML.EVALUATE(MODEL my_model), which has the errors of two baselines, too",
-    "BUCKETIZE": _IN_TRANSFORM,
     "DESCRIBE_DATA": "write SUMMARIZE SELECT … in DuckDB",
     "EXPLAIN_FORECAST": "write ML.FORECAST(MODEL my_model, …), or ML.GLOBAL_EXPLAIN(MODEL my_model)",
     "FEATURE_CROSS": _IN_TRANSFORM,
@@ -44,27 +43,21 @@ _INSTEAD = {
     "GENERATE_TABLE": _CALLS_GOOGLE,
     "GENERATE_TEXT": _CALLS_GOOGLE,
     "HASH_BUCKETIZE": _IN_TRANSFORM,
-    "IMPUTER": _IN_TRANSFORM,
-    "LABEL_ENCODER": _IN_TRANSFORM,
-    "MIN_MAX_SCALER": _IN_TRANSFORM,
     "ONE_HOT_ENCODER": _IN_TRANSFORM,
     "PROCESS_DOCUMENT": _CALLS_GOOGLE,
-    "QUANTILE_BUCKETIZE": _IN_TRANSFORM,
-    "STANDARD_SCALER": _IN_TRANSFORM,
     "TRANSCRIBE": _CALLS_GOOGLE,
     "TRANSLATE": _CALLS_GOOGLE,
     "UNDERSTAND_TEXT": _CALLS_GOOGLE,
     "VALIDATE_DATA_DRIFT": _TELLS_DRIFT,
     "VALIDATE_DATA_SKEW": _TELLS_DRIFT,
 }
-_MODELS_OF_SCHEMA = re.compile(r"\binformation_schema\s*\.\s*models\b", re.IGNORECASE)
 _AS = re.compile(r"(?P<value>\S+)\s+AS\s+(?P<key>\w+)", re.IGNORECASE)
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES")
 _EXPLAIN = {"mysql": ("EXPLAIN", "DESCRIBE", "DESC")}  # words for it, where a database has others
 _EXPLAINED = (*_QUERIES, "INSERT", "REPLACE", "UPDATE", "DELETE", "MERGE", "CREATE")
 _MARK = "sqlflow_edl_call_"
 _CALL = re.compile(r"\bpredict\b|\bml\s*\.", re.IGNORECASE)
-_REFUSED = re.compile(r"\bml\s*\.|\binformation_schema\s*\.\s*models\b", re.IGNORECASE)
+_OF_BIGQUERY = re.compile(r"\bml\s*\.|\binformation_schema\s*\.\s*models\b", re.IGNORECASE)
 _FORM = "write PREDICT(my_model, (SELECT …)) or PREDICT(my_model, my_table)"
 _FORM_OF_ML = "write ML.{}(MODEL my_model, (SELECT …)) or ML.{}(MODEL my_model, TABLE my_table)"
 # functions of a query -> kind of the statement that does the same, and a setting of it
@@ -141,12 +134,17 @@ def calls_predict(text: str) -> bool:
     return _CALL.search(text) is not None
 
 
+def is_of_bigquery(text: str) -> bool:
+    """Return True if the text may have functions of BigQuery ML, or its list of models: a quick look."""
+    return _OF_BIGQUERY.search(text) is not None
+
+
 def refuse_functions(text: str, dialect: str, start: int = 0) -> StatementSyntaxError | None:
-    """Return the error to raise if the database refuses a statement: for what BigQuery has, and nothing here.
+    """Return the error to raise if the database refuses a statement: for functions that BigQuery ML alone has.
 
     Some databases have a schema `ml` of their own.
     """
-    if not _REFUSED.search(text):
+    if not is_of_bigquery(text):
         return None
     tokens = list(code_tokens(text, 0, dialect_named(dialect)))
     for ml, point, function, opening in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
@@ -155,9 +153,6 @@ def refuse_functions(text: str, dialect: str, start: int = 0) -> StatementSyntax
         hint = _INSTEAD.get(function.word)
         place = Span(ml.start, function.end).shift(start)
         return StatementSyntaxError(f"there is no function ML.{function.word} here", span=place, hint=hint)
-    if match := _MODELS_OF_SCHEMA.search(text):
-        place = Span(*match.span()).shift(start)
-        return StatementSyntaxError("no table lists the models", span=place, hint="write SHOW MODELS")
     return None
 
 

@@ -186,7 +186,7 @@ SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, fo
 -- as: \1,
 SELECT day, store, sold FROM days TO TRAIN Forecast WITH «» forecast.series = store, forecast.horizon = 3 LABEL sold INTO m;
 
--- site: sqlflow_edl.session.session Session._sql
+-- site: sqlflow_edl.session.session Session._explain_refusal
 -- hint: {} is a model: DESCRIBE MODEL {}
 -- take: (DESCRIBE MODEL \w+)
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;

@@ -90,12 +90,6 @@ EXPORT MODEL of_numbers OPTIONS(uri = 'a.onnx'«, uri = 'b.onnx'»);
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 EXPORT MODEL of_numbers «OPTIONS(URI = 3)»;
 
--- site: sqlflow_edl.syntax.predict_calls refuse_functions
--- hint: write SHOW MODELS
--- take: write (SHOW MODELS)
--- run
-«SELECT * FROM INFORMATION_SCHEMA.MODELS»;
-
 -- site: sqlflow_edl.syntax.lookalikes 
 -- hint: write SHOW MODELS
 -- take: write (SHOW MODELS)
@@ -582,3 +576,21 @@ CREATE OR REPLACE MODEL bq «» AS SELECT x, is_new FROM t;
 -- hint: leave out the comma before {}
 -- take: leave out the comma
 SELECT x, y FROM t TO TRAIN DNNRegressor«,» LABEL y INTO m;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.value_functions _express
+-- hint: write {}
+-- take: write (ML\.BUCKETIZE\(x, \[1, 2\]\))
+-- run
+SELECT «ML.BUCKETIZE(x, [2, 1])» AS b FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.value_functions _express
+-- hint: write {}
+-- take: write (ML\.MIN_MAX_SCALER\(x\) OVER \(\))
+-- run
+SELECT «ML.MIN_MAX_SCALER(x)» AS b FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.value_functions _express
+-- hint: write {}
+-- take: write (ML\.MIN_MAX_SCALER\(x\) OVER \(\))
+-- run
+SELECT «ML.MIN_MAX_SCALER(x, 2) OVER ()» AS b FROM t;

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from functools import partial
 
 import msgspec
 
@@ -22,7 +21,7 @@ from edl.run.one_process import keeping_search
 from edl.run.search import explaining
 from edl.run.search.ensembling import Ensembling
 from edl.run.search.judge import Judge
-from edl.run.search.refitting import estimate_refit_time, refits
+from edl.run.search.refitting import RefitReserve, refits
 from edl.run.search.timing import SearchTime
 from edl.run.search.trial_pool import TrialPool
 from edl.run.search.trial_runner import TrialResult
@@ -97,7 +96,7 @@ def _run(
         ended=ended,
         screened=screened,
         least_error=judge.least_error,
-        reserved=partial(estimate_refit_time, judge, slots, search_time.given),
+        reserved=RefitReserve(judge, slots, search_time.given).estimate,
         tick=progress if search.time_limit else lambda: None,
         prepared=prepared,
     )

@@ -6,15 +6,24 @@ They come last in a search, and its time may be too short for all of them; the o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
+from edl.arrays import Array
 from edl.jobs.trials import Trial
 from edl.run.search.judge import Judge
+from edl.run.search.selection import select
 from edl.spec import TREES, Rows
 
 MOST = 0.4  # share of the search's time that is kept for refits
-USUAL = 0.25  # the same, before enough trials have ended
+USUAL = 0.25  # the same, before a trial has ended
+SAMPLE, ADDITIONS = (
+    2_000,
+    12,
+)  # validation rows and additions of the ensemble by which the refits are estimated
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +46,41 @@ def refits(judge: Judge, weights: Mapping[int, float]) -> list[Refit]:
     )
 
 
-def estimate_refit_time(judge: Judge, slots: int, seconds: float) -> float:
-    """Return the seconds that refits will probably take, `slots` at once. seconds: of the search when it began."""
-    search = judge.search
-    if not (search.refit and search.time_limit):
-        return 0.0
-    ended = {number: trial for number, trial in judge.trials().items() if trial.value is not None}
-    if len(ended) < search.max_members:
-        return USUAL * seconds
-    best = sorted(ended, key=lambda number: judge.measure.error(ended[number].value or 0.0))
-    needed = sum(_refit(judge, number, ended[number]).seconds for number in best[: search.max_members])
-    return min(needed / slots, MOST * seconds)
+class RefitReserve:
+    """Estimate of the seconds that refits will take, `slots` at once: of the models in an ensemble of the ended trials.
+
+    seconds: of the search when it began.
+    """
+
+    def __init__(self, judge: Judge, slots: int, seconds: float) -> None:
+        self._judge, self._slots, self._seconds = judge, slots, seconds
+        self._scores: dict[int, Array] = {}  # of some of the rows, by trial
+        self._members: tuple[int, list[int]] = (0, [])  # of the ensemble, of so many trials
+        self._lock = threading.Lock()
+
+    def estimate(self) -> float:
+        """Return the seconds; 0 if there are no refits, or no limit."""
+        search = self._judge.search
+        if not (search.refit and search.time_limit):
+            return 0.0
+        ended = {number: trial for number, trial in self._judge.trials().items() if trial.value is not None}
+        if not ended:
+            return USUAL * self._seconds
+        with self._lock:
+            if self._members[0] != len(ended):
+                self._members = len(ended), self._choose(ended)
+        needed = sum(_refit(self._judge, number, ended[number]).seconds for number in self._members[1])
+        return min(needed / self._slots, MOST * self._seconds)
+
+    def _choose(self, numbers: Iterable[int]) -> list[int]:
+        """Return the members of the best ensemble on some of the validation rows."""
+        rows = self._judge.validation.stop
+        part = np.unique(np.linspace(0, rows - 1, min(rows, SAMPLE)).astype(np.int64))
+        for number in numbers:
+            if number not in self._scores:
+                self._scores[number] = self._judge.scores(number)[part]
+        measure = self._judge.measure.choose_rows(part)
+        return list(select(self._scores, measure, self._judge.search.max_members, rounds=ADDITIONS))
 
 
 def _refit(judge: Judge, number: int, trial: Trial) -> Refit:

@@ -35,6 +35,11 @@ class Measure:
         weights = None if self.weights is None else self.weights[part]
         return self.metric.result(self.metric.update((), self.labels[part], scores[part], weights))
 
+    def choose_rows(self, rows: Array) -> Measure:
+        """Return the metric of these of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Measure(self.metric, self.labels[rows], weights)
+
     def error(self, value: float) -> float:
         """Return the value as a figure that is lower for better models."""
         return -value if self.metric.higher_is_better else value
@@ -61,17 +66,18 @@ def select(
     measure: Measure,
     max_members: int,
     is_over: Callable[[], bool] = lambda: False,
+    rounds: int = ROUNDS,
 ) -> dict[int, float]:
     """Return the weights of the chosen models by their number, the largest first. There is at least one model.
 
     `scores` maps the number of each model to its scores. The result does not depend on their order. is_over: tells that
-    there is no time for another addition.
+    there is no time for another addition. rounds: additions at most.
     """
     numbers = sorted(scores)
     chosen: Counter[int] = Counter()
     total: Array | None = None
     best: tuple[float, Counter[int]] | None = None
-    for size in range(1, ROUNDS + 1):
+    for size in range(1, rounds + 1):
         if best is not None and is_over():
             break
         if len(chosen) == max_members:

@@ -26,7 +26,7 @@ from edl.run.search.choices import Choices, TrialChoice
 from edl.run.search.driver import event, event_of_screening, is_best
 from edl.run.search.ensembling import Ensembling
 from edl.run.search.judge import Judge
-from edl.run.search.refitting import estimate_refit_time, refits
+from edl.run.search.refitting import RefitReserve, refits
 from edl.run.search.schedule import LAG
 from edl.run.search.timing import SearchTime
 from edl.run.search.trial_pool import LEAST_SECONDS, needed_seconds, trial_seconds, until_screened
@@ -68,6 +68,7 @@ class SearchWorker:
         self._store = store
         self._began = job.begin_search(time.time()) if store is None else store.began()
         self._time = SearchTime(self._judge.search.time_limit, time.time() - self._began)
+        self._reserve = RefitReserve(self._judge, 1, self._time.given)
         self._idle = IdleProcesses(MOST_IDLE, threads)
         self._runner = TrialRunner(
             self._judge.search, self._judge.rows, program.folder / CANDIDATES, job, self._idle
@@ -177,7 +178,7 @@ class SearchWorker:
         search = self._judge.search
         screens = search.screening and turn < search.count
         return self._remaining_seconds - max(
-            estimate_refit_time(self._judge, 1, self._time.given),
+            self._reserve.estimate(),
             until_screened(self._time.given) if screens else 0.0,
         )
 

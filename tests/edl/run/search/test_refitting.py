@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from edl.jobs.trials import Trial
@@ -11,7 +12,7 @@ from edl.models.archive import read_archive
 from edl.program import load, unload
 from edl.run.search import refitting, trial_runner
 from edl.run.search.judge import Judge
-from edl.run.search.refitting import MOST, USUAL, estimate_refit_time, refits
+from edl.run.search.refitting import MOST, USUAL, RefitReserve, refits
 from edl.run.search.trial_runner import refit_folder_of
 from edl.spec import Rows
 from tests.edl.run.conftest import new_job
@@ -119,10 +120,16 @@ def test_the_first_refits_are_those_that_weigh_most_for_their_time(
 
 @pytest.mark.parametrize(
     ("ended", "kept"),
-    [((), USUAL * 100), ((3.0,), USUAL * 100), ((3.0, 1.0, 20.0), 5.6), ((60.0, 60.0), MOST * 100)],
+    [((), USUAL * 100), ((3.0,), 4.2), ((3.0, 1.0, 20.0), 5.6), ((60.0, 60.0), MOST * 100)],
 )
-def test_a_search_keeps_time_for_the_refits_of_the_best_models(
+def test_a_search_keeps_time_for_the_refits_of_its_present_ensemble(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, ended: tuple[float, ...], kept: float
 ) -> None:
+    truth = judge.measure.labels.astype(np.float64)
+    noise = np.linspace(-1, 1, len(truth))[:, None]
+    scores = truth + noise, truth - noise, np.zeros_like(truth) + 9  # the first two are best together
     monkeypatch.setattr(judge, "trials", lambda: trials(*ended))
-    assert estimate_refit_time(judge, slots=2, seconds=100.0) == pytest.approx(kept)
+    monkeypatch.setattr(judge, "scores", lambda number: scores[number])
+    reserve = RefitReserve(judge, slots=2, seconds=100.0)
+    assert reserve.estimate() == pytest.approx(kept)
+    assert reserve.estimate() == pytest.approx(kept)
