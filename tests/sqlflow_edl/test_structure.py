@@ -102,8 +102,9 @@ def test_the_error_of_rows_with_a_date_is_the_error_of_later_days(session: Sessi
     past, later = (f"SELECT * FROM visits WHERE day {sign} DATE '2024-04-15'" for sign in ("<", ">="))
     reported = train(session, model, past).figures["rmse"]
     assert reported is not None
-    assert 0.3 < reported / measure(session, later) < 3
+    assert reported > 0.3 * measure(session, later)
     if model != "linear":  # which does not know one day from the next
+        assert reported < 3 * measure(session, later)
         at_random = train(session, model, past, "validation.split = random").figures["rmse"]
         assert at_random is not None
         assert at_random < reported / 3
