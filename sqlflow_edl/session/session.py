@@ -435,7 +435,10 @@ class Session:
         """Return a statement that the database refuses, with ordinary SQL in place of what BigQuery ML alone has."""
         if not is_of_bigquery(text):
             return text
-        rewrite = load("sqlflow_edl.extensions.bigquery_ml.value_functions", "rewrite")
+        try:
+            rewrite = load("sqlflow_edl.extensions.bigquery_ml.value_functions", "rewrite")
+        except ExtensionError:  # the text may be of a schema ml of the database
+            return text
         return str(rewrite(text, dialect_named(self.dialect), self.registry, statement.span.start))
 
     def _execute_rewritten(self, text: str, statement: Statement) -> pa.RecordBatchReader | None:

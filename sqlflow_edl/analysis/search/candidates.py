@@ -127,8 +127,10 @@ def _add_features(
 ) -> CandidateDraft:
     """Return the draft with generated features behind its columns, and with the columns that pairs are made of."""
     span = draft.shared.span
-    pairs = [feature for feature in features if feature.operator != VOCABULARIZE]
-    names = dict.fromkeys(name for feature in pairs for name in (feature.first, feature.second))
+    used = [
+        (feature.first if feature.operator != VOCABULARIZE else "", feature.second) for feature in features
+    ]
+    names = dict.fromkeys(name for pair in used for name in pair if name)
     items: list[ast.Value] = [ast.Name((name,), expressions.name(name, dialect), span) for name in names]
     texts = [expressions.name(name, dialect) for name in names]
     for feature in features:

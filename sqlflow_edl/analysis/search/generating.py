@@ -38,6 +38,7 @@ BUCKETS_OF_CELL = 8  # of a cross of categories
 WORDS, CELLS = 200, 40_000_000  # words of a text that are told apart at most, and times the rows
 LEAST_WORDS = 2.0  # in a text on average
 TEXTS = 100  # different texts of a column from which on they are looked at
+MOST_DISTINCT = 0.5  # share of texts that are different, below which a text is a category, too
 RIDGE, LEAST_OF_WORDS = 100.0, 0.005  # penalty of the regression on words, and least share of the rest
 STRONG = 0.05  # share of the label's variance: candidates with such a feature are tried early
 CROSS, GROUP_DIFFERENCE, VOCABULARIZE = "CROSS", "GROUP_DIFFERENCE", "VOCABULARIZE"
@@ -45,7 +46,7 @@ CROSS, GROUP_DIFFERENCE, VOCABULARIZE = "CROSS", "GROUP_DIFFERENCE", "VOCABULARI
 
 class GeneratedFeature(NamedTuple):
     """Operator `-`, `*` or `/` of two numbers, `-` of two times, CROSS of two categories, GROUP_DIFFERENCE of a number
-    by a category, or VOCABULARIZE of the words of a text.
+    by a category, or VOCABULARIZE of the words of a text; `second` is then the text if it is a category, too.
 
     size: buckets of a cross, or the number of words.
     """
@@ -99,8 +100,8 @@ def generate_features(rows: pa.Table, label: str, names: Collection[str], count:
     of_rest = float(np.square(rest).sum() / np.square(targets).sum())
     is_strong = bool(ranked) and ranked[0][0] * of_rest >= STRONG
     most = min(WORDS, CELLS // max(1, count))
-    words = (GeneratedFeature(VOCABULARIZE, name, size=most) for name in _texts(usable, names, rest))
-    return Generated(tuple(_choose(ranked)), tuple(words) if most else (), is_strong)
+    words = tuple(_words(usable, names, rest, most)) if most else ()
+    return Generated(tuple(_choose(ranked)), words, is_strong)
 
 
 def _choose(ranked: Iterable[tuple[float, GeneratedFeature]]) -> list[GeneratedFeature]:
@@ -219,14 +220,16 @@ def _features_of(first: _Column, second: _Column) -> Iterator[tuple[GeneratedFea
             yield GeneratedFeature(CROSS, first.name, second.name, buckets), codes, len(cells)
 
 
-def _texts(rows: pa.Table, names: Collection[str], rest: Floats) -> Iterator[str]:
-    """Yield the names of the columns of texts that explain a share of the rest by their words."""
+def _words(rows: pa.Table, names: Collection[str], rest: Floats, size: int) -> Iterator[GeneratedFeature]:
+    """Yield the words of the columns of texts that explain a share of the rest by them."""
     for name in names:
         array = plain_array(rows[name].combine_chunks())
-        if is_text(array.type) and pc.count_distinct(array).as_py() >= TEXTS:
-            words = _read_words(array)
-            if words is not None and _gain_of_words(words, rest) > LEAST_OF_WORDS:
-                yield name
+        if not is_text(array.type) or (distinct := pc.count_distinct(array).as_py()) < TEXTS:
+            continue
+        words = _read_words(array)
+        if words is not None and _gain_of_words(words, rest) > LEAST_OF_WORDS:
+            is_category = distinct < MOST_DISTINCT * (len(array) - array.null_count)
+            yield GeneratedFeature(VOCABULARIZE, name, name if is_category else "", size)
 
 
 def _read_words(array: pa.Array) -> Floats | None:

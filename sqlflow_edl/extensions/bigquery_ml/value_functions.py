@@ -55,13 +55,20 @@ def rewrite(text: str, dialect: Dialect, registry: Registry, start: int = 0) -> 
 
 
 def rewrite_functions(text: str, dialect: Dialect, start: int = 0) -> str:
-    """Return a statement with expressions in place of the functions.
+    """Return a statement with expressions in place of the functions, of the innermost ones first.
 
     start: place of the text in its program. Raises StatementSyntaxError, with the place, for other arguments than a
     function takes, and for what this database has no expression for.
     """
-    parts = [(call.span, _express(call, dialect, start)) for call in _find_calls(text, dialect)]
-    return rewrite_functions(replace_parts(text, parts), dialect, start) if parts else text
+    whole, rewritten = Span(start, start + len(text)), text
+    while calls := list(_find_calls(rewritten, dialect)):
+        is_first = rewritten == text  # afterwards, places are none of the program
+        parts = [
+            (call.span, _express(call, dialect, call.span.shift(start) if is_first else whole))
+            for call in calls
+        ]
+        rewritten = replace_parts(rewritten, parts)
+    return rewritten
 
 
 def rewrite_models(text: str, dialect: Dialect, registry: Registry) -> str:
@@ -137,8 +144,8 @@ def _split(tokens: Sequence[Token], text: str) -> Iterator[str]:
         yield text[tokens[first].start : tokens[-1].end] if first < len(tokens) else ""
 
 
-def _express(call: _Call, dialect: Dialect, start: int) -> str:
-    function, place = FUNCTIONS[call.function], call.span.shift(start)
+def _express(call: _Call, dialect: Dialect, place: Span) -> str:
+    function = FUNCTIONS[call.function]
     if not function.least <= len(call.arguments) <= function.most or not all(call.arguments):
         raise StatementSyntaxError(
             f"ML.{call.function} has other arguments", span=place, hint=f"write {function.form}"

@@ -137,6 +137,13 @@ def test_the_words_of_a_text_are_found_where_they_tell_of_the_label() -> None:
     assert generate_all(NOISE, "price remarks", remarks=REMARKS).words == ()
 
 
+def test_a_text_that_repeats_stays_a_category_beside_its_words() -> None:
+    titles = [f"{verb} bird {number % 150}" for number, verb in enumerate(VERBS)]
+    told = (VERBS == "struck") + 0.3 * rng.normal(size=COUNT)
+    found = generate_all(told, "price titles", titles=titles)
+    assert found.words == (GeneratedFeature(VOCABULARIZE, "titles", "titles", WORDS),)
+
+
 def test_fewer_words_are_told_apart_of_many_rows() -> None:
     told = VERBS == "struck"
     [words] = generate_all(told, "price remarks", count=4_000_000, remarks=REMARKS).words

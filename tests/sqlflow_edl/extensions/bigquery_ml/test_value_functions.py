@@ -105,6 +105,14 @@ def test_other_arguments_are_an_error_at_their_place(session: Session, call: str
     assert text[caught.value.span.start :].startswith("ML.")
 
 
+def test_an_error_around_another_function_is_at_the_statement(session: Session) -> None:
+    text = "SELECT ML.MIN_MAX_SCALER(ML.LP_NORM([x], 2)) FROM t"
+    with pytest.raises(StatementSyntaxError, match="needs OVER") as caught:
+        session.run(f"SELECT 1; {text}")
+    assert caught.value.span is not None
+    assert (caught.value.span.start, caught.value.span.end) == (10, 10 + len(text))
+
+
 def test_an_error_behind_the_functions_is_the_databases(session: Session) -> None:
     with pytest.raises(SourceError, match="nothing_here"):
         session.run("SELECT ML.MAX_ABS_SCALER(nothing_here) OVER () FROM t")
