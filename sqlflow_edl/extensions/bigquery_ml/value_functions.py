@@ -168,27 +168,27 @@ def _express(call: _Call, dialect: Dialect, place: Span) -> str:
 # Expressions -----------------------------------------------------------------------------------------------
 
 
-def _over(call: _Call) -> str:
+def _write_window(call: _Call) -> str:
     return f"OVER ({call.window})"
 
 
 def _standard_scaler(call: _Call) -> str:
-    x, over = f"({call.arguments[0]})", _over(call)
+    x, over = f"({call.arguments[0]})", _write_window(call)
     return f"({x} - AVG({x}) {over}) / NULLIF(STDDEV_SAMP({x}) {over}, 0)"
 
 
 def _min_max_scaler(call: _Call) -> str:
-    x, over = f"({call.arguments[0]})", _over(call)
+    x, over = f"({call.arguments[0]})", _write_window(call)
     return f"({x} - MIN({x}) {over}) * 1.0 / NULLIF(MAX({x}) {over} - MIN({x}) {over}, 0)"
 
 
 def _max_abs_scaler(call: _Call) -> str:
     x = f"({call.arguments[0]})"
-    return f"{x} * 1.0 / NULLIF(MAX(ABS({x})) {_over(call)}, 0)"
+    return f"{x} * 1.0 / NULLIF(MAX(ABS({x})) {_write_window(call)}, 0)"
 
 
 def _robust_scaler(call: _Call) -> str:
-    x, over = f"({call.arguments[0]})", _over(call)
+    x, over = f"({call.arguments[0]})", _write_window(call)
     low, high = _read_numbers(call.arguments[1]) if len(call.arguments) > 1 else (25, 75)
     quantiles = [f"QUANTILE_CONT({x}, {share / 100:g}) {over}" for share in (low, high)]
     return f"({x} - MEDIAN({x}) {over}) / NULLIF({quantiles[1]} - {quantiles[0]}, 0)"
@@ -199,7 +199,7 @@ def _imputer(call: _Call) -> str:
     aggregates = {"mean": "AVG", "median": "MEDIAN", "most_frequent": "MODE"}
     if how not in aggregates:
         raise ValueError(f"ML.IMPUTER takes 'mean', 'median' or 'most_frequent', not {call.arguments[1]}")
-    return f"COALESCE({x}, {aggregates[how]}({x}) {_over(call)})"
+    return f"COALESCE({x}, {aggregates[how]}({x}) {_write_window(call)})"
 
 
 def _bucketize(call: _Call) -> str:
@@ -211,7 +211,7 @@ def _bucketize(call: _Call) -> str:
 
 
 def _quantile_bucketize(call: _Call) -> str:
-    x, over = f"({call.arguments[0]})", _over(call)
+    x, over = f"({call.arguments[0]})", _write_window(call)
     count = int(call.arguments[1]) if call.arguments[1].isdecimal() else 0
     if not 2 <= count <= 100:
         raise ValueError(f"ML.QUANTILE_BUCKETIZE makes 2 to 100 bins, not {call.arguments[1]}")

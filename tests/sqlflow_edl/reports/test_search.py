@@ -35,11 +35,11 @@ def test_a_search_shows_its_candidates_in_their_order(session: Session) -> None:
     shown = [(name, value) for (section, name), (value, _) in found.items() if section == "candidates"]
     assert shown[0] == ("1 BoostedTreesClassifier (lightgbm)", "learning_rate 0.05")
     assert any("LinearClassifier (torch)" in name for name, _ in shown)
-    assert len(shown) == 10
+    assert len(shown) == 11
     assert shown[-1] == ("others", "24 with other settings")
     assert found["search", "trials"] == (
-        "at most 33 candidates",
-        "after the first 9, chosen by the results",
+        "at most 34 candidates",
+        "after the first 10, chosen by the results",
     )
     assert ("features", "age") not in found
 
