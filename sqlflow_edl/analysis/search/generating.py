@@ -5,8 +5,8 @@ The label less the effects of each column alone, which are found by backfitting,
 numbers, the time between two times, pairs of categories, and numbers less their mean by category, are kept if they
 explain more of that rest than chance would. A tree needs many splits for what one of them tells.
 
-Texts of several words, which are no categories, are taken as lists of their most frequent words, if a ridge regression
-on these explains some of the rest of other rows.
+Texts of several words are taken as lists of their most frequent words, if a ridge regression on these explains some of
+the rest of other rows.
 """
 
 from __future__ import annotations
@@ -132,9 +132,8 @@ def _read_column(rows: pa.Table, name: str) -> _Column | None:
         if types.is_integer(array.type) and len(np.unique(values)) == len(values):
             return None  # as ids are
         codes, size = _bin(values)
-        return (
-            _Column(name, codes, size, values, "number") if size > 3 else None
-        )  # more than two values and NaN
+        has_several = size > 3  # more than two values and NaN
+        return _Column(name, codes, size, values, "number") if has_several else None
     if not is_text(array.type) and not types.is_boolean(array.type):
         return None
     encoded = array.dictionary_encode(null_encoding="encode")

@@ -20,10 +20,7 @@ from edl.spec import TREES, Rows
 
 MOST = 0.4  # share of the search's time that is kept for refits
 USUAL = 0.25  # the same, before a trial has ended
-SAMPLE, ADDITIONS = (
-    2_000,
-    12,
-)  # validation rows and additions of the ensemble by which the refits are estimated
+SAMPLE, ADDITIONS = 2_000, 12  # validation rows and additions of the ensemble that refits are estimated by
 
 
 @dataclass(frozen=True, slots=True)
