@@ -92,7 +92,7 @@ def average(outcomes: list[Outcome], table: Table) -> dict[str, float]:
 
 
 def lines(outcomes: list[Outcome], tables: tuple[Table, ...]) -> Iterator[str]:
-    """Yield a Markdown table: the mean error, and the longest training."""
+    """Yield a Markdown table: the mean figure over the splits, and the longest training."""
     yield f"| table | metric | {' | '.join(SYSTEMS)} |"
     yield "|---" * (len(SYSTEMS) + 2) + "|"
     ranks: dict[str, list[float]] = {system: [] for system in SYSTEMS}
@@ -106,7 +106,7 @@ def lines(outcomes: list[Outcome], tables: tuple[Table, ...]) -> Iterator[str]:
         if errors[OURS] > best * (1 + BEHIND):
             lost.append(f"{table.name} {errors[OURS] / best - 1:.1%}")
         cells = [
-            f"{error(table, errors[system]):.4g} ({_longest(outcomes, table, system):.0f} s)"
+            f"{_write(error(table, errors[system]))} ({_longest(outcomes, table, system):.0f} s)"
             for system in SYSTEMS
         ]
         yield f"| {table.name} | {table.metric} | {' | '.join(cells)} |"
@@ -117,6 +117,11 @@ def lines(outcomes: list[Outcome], tables: tuple[Table, ...]) -> Iterator[str]:
 
 def _ranks(errors: Mapping[str, float]) -> dict[str, float]:
     return {system: 1 + sum(other < mine for other in errors.values()) for system, mine in errors.items()}
+
+
+def _write(value: float) -> str:
+    """Return a figure with about four digits."""
+    return f"{value:,.0f}" if value >= 10_000 else f"{value:.4g}"
 
 
 def _longest(outcomes: list[Outcome], table: Table, system: str) -> float:

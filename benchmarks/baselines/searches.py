@@ -75,7 +75,10 @@ def search_short_form(train: Any, metric: str, seconds: float) -> Predict:
             found = result.to_pandas()
         if metric == "rmse":
             return found[LABEL].to_numpy()
-        return found[[name for name in found.columns if name.startswith(f"{LABEL}_prob_")]].to_numpy()
+        if probabilities := [name for name in found.columns if name.startswith(f"{LABEL}_prob_")]:
+            return found[probabilities].to_numpy()
+        classes = np.array(sorted(train[LABEL].unique()))  # of so many there are no probabilities by default
+        return (found[LABEL].to_numpy()[:, None] == classes).astype(np.float64)
 
     return predict
 

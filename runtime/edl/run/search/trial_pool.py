@@ -26,6 +26,7 @@ from edl.spec import Rows, Search
 
 LEAST_SECONDS = 1.0  # that are left when a trial begins
 SCREENING = 1 / 3  # share of the time in which candidates are trained on some of the rows
+UNKNOWN_SECONDS = 3.0  # that suffice for a trial of a model that no trial has had
 NOT_BEGUN = "there was no time for it"
 SHARE = 0.5  # of the remaining time that a trial may take while others wait
 _POLL_SECONDS = 0.1
@@ -52,8 +53,8 @@ def until_screened(seconds: float) -> float:
 def needed_seconds(search: Search, ended: Mapping[int, float], number: int) -> float:
     """Return the seconds that a trial probably needs: as many as the slowest one of its model.
 
-    Of a model without an ended trial it needs as many as the fastest one; 0 if none has ended. ended: the seconds of
-    the trials that ended with a model, by number.
+    Of a model without an ended trial it needs as many as the fastest one, at most UNKNOWN_SECONDS; 0 if none has ended.
+    ended: the seconds of the trials that ended with a model, by number.
     """
     model = search.candidates[number].spec.model.name, search.candidates[number].spec.framework
     alike = (
@@ -61,7 +62,7 @@ def needed_seconds(search: Search, ended: Mapping[int, float], number: int) -> f
         for other, seconds in ended.items()
         if (search.candidates[other].spec.model.name, search.candidates[other].spec.framework) == model
     )
-    return max(alike, default=min(ended.values(), default=0.0))
+    return max(alike, default=min([UNKNOWN_SECONDS, *ended.values()]) if ended else 0.0)
 
 
 class TrialPool:

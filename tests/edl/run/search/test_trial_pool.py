@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from edl.jobs.outcome import Outcome
@@ -85,6 +86,12 @@ def test_a_trial_needs_what_the_slowest_one_of_its_model_took(tmp_path: Path) ->
     assert search is not None
     assert needed_seconds(search, {}, 1) == 0
     assert needed_seconds(search, {0: 3.5}, 1) == 3.5
+    other = msgspec.structs.replace(search.candidates[1].spec, framework="xgboost")
+    candidates = (search.candidates[0], msgspec.structs.replace(search.candidates[1], spec=other))
+    mixed = msgspec.structs.replace(search, candidates=candidates)
+    assert needed_seconds(mixed, {}, 1) == 0
+    assert needed_seconds(mixed, {0: 1.5}, 1) == 1.5
+    assert needed_seconds(mixed, {0: 12.0}, 1) == trial_pool.UNKNOWN_SECONDS
     assert trial_seconds(10, 0, last=False) == 5
     assert trial_seconds(10, 6, last=False) == 7.5
     assert trial_seconds(10, 9, last=False) == 8
