@@ -13,7 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -134,21 +134,41 @@ def _worded(ranks: Mapping[str, float]) -> str:
 
 def _product(table: Table, statement: str, database: Path, train: Any, held_out: Any) -> Any:
     """Train a model by the statement; return its predictions, or probabilities of the classes."""
+    kind = "Regressor" if table.metric == "rmse" else "Classifier"
+    train_product(statement.format(kind=kind), database, train)
+    return predict_product(database, held_out, sorted(train[LABEL].unique()) if kind == "Classifier" else ())
+
+
+def train_product(statement: str, database: Path, rows: Any) -> None:
+    """Train the model m by a statement on the table `train`, which has the rows."""
+    _make_table(database, "train", rows)
+    with sqlflow_edl.connect(f"duckdb:///{database}") as session:
+        list(session.run(statement))
+
+
+def predict_product(database: Path, rows: Any, classes: Sequence[Any]) -> Any:
+    """Return the predictions of the model m: numbers, or, of some classes, probabilities.
+
+    Of many classes there are no probabilities by default: it is then 1 for the predicted class.
+    """
+    _make_table(database, "held_out", rows)
+    features = ", ".join(f'"{name}"' for name in rows.columns if name != LABEL)
+    with sqlflow_edl.connect(f"duckdb:///{database}") as session:
+        [result] = session.run(f"SELECT {features} FROM held_out TO PREDICT USING m")
+        predicted = result.to_pandas()
+    if not classes:
+        return predicted[LABEL].to_numpy()
+    if probabilities := [name for name in predicted.columns if name.startswith(f"{LABEL}_prob_")]:
+        return predicted[probabilities].to_numpy()
+    return (predicted[LABEL].to_numpy()[:, None] == np.array(classes)).astype(np.float64)
+
+
+def _make_table(database: Path, name: str, rows: Any) -> None:
     import duckdb
 
     with duckdb.connect(str(database)) as connection:
-        for name, rows in (("train", train), ("held_out", held_out)):
-            connection.register("rows", rows)
-            connection.execute(f"CREATE TABLE {name} AS SELECT * FROM rows")
-    kind = "Regressor" if table.metric == "rmse" else "Classifier"
-    features = ", ".join(f'"{name}"' for name in held_out.columns if name != LABEL)
-    with sqlflow_edl.connect(f"duckdb:///{database}") as session:
-        list(session.run(statement.format(kind=kind)))
-        [result] = session.run(f"SELECT {features} FROM held_out TO PREDICT USING m")
-        predicted = result.to_pandas()
-    if kind == "Regressor":
-        return predicted[LABEL].to_numpy()
-    return predicted[[name for name in predicted.columns if name.startswith(f"{LABEL}_prob_")]].to_numpy()
+        connection.register("rows", rows)
+        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM rows")
 
 
 def main(names: list[str]) -> None:

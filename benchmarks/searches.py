@@ -67,7 +67,7 @@ def run(table: Table, split: int, system: str, seconds: float, python: str) -> O
     return Outcome(table.name, split, system, score(table, train, held_out, predicted), taken)
 
 
-def read(journal: Path) -> list[Outcome]:
+def read_journal(journal: Path) -> list[Outcome]:
     """Return the outcomes that have a model."""
     if not journal.exists():
         return []
@@ -147,7 +147,7 @@ def main() -> None:
         for table in tables:
             done = {
                 each.system
-                for each in read(options.journal)
+                for each in read_journal(options.journal)
                 if (each.table, each.split) == (table.name, split)
             }
             for system in options.systems:
@@ -158,7 +158,7 @@ def main() -> None:
                 with options.journal.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(outcome._asdict()) + "\n")
                 print(*outcome, file=sys.stderr, flush=True)
-    for line in lines(read(options.journal), tables):
+    for line in lines(read_journal(options.journal), tables):
         print(line)
 
 

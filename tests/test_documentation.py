@@ -106,7 +106,15 @@ def run(session: Session, block: Block) -> None:
         assert result.message or result.reader is not None or result.report is not None
 
 
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path) -> None:
+    """Change to a folder with the samples: EXPORT MODEL writes there."""
+    (tmp_path / "samples").symlink_to(repository / "samples")
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.parametrize("page", run_with("statements"))
+@pytest.mark.usefixtures("own_folder")
 def test_the_sql_of_a_page_runs_on_the_sample_tables(page: Path, session: Session) -> None:
     for block in blocks(page):
         if block.statements and not block.mode.startswith("no, "):
@@ -118,6 +126,7 @@ def test_the_sql_of_a_page_runs_on_the_sample_tables(page: Path, session: Sessio
 
 
 @pytest.mark.soak
+@pytest.mark.usefixtures("own_folder")
 def test_the_examples_of_help_run_in_their_order(session: Session) -> None:
     for form in STATEMENTS.values():
         assert form.example, form.form

@@ -29,7 +29,7 @@ from benchmarks.baselines.tabular import LABEL, code_columns
 TRIALS = 50
 TUNING = 0.75
 MOST_ROUNDS, PATIENCE = 2_000, 50
-MORE_ROWS = 1.25  # all training rows to those of a trial
+MORE_ROWS = 1.25  # ratio of all training rows to the rows that a trial learns from
 SEED = 0
 
 Predict = Callable[[Any], Any]
@@ -55,32 +55,14 @@ def search_autogluon(train: Any, metric: str, seconds: float) -> Predict:
 
 def search_short_form(train: Any, metric: str, seconds: float) -> Predict:
     """Search by the statement that names nothing but the label."""
-    import duckdb
+    from benchmarks.quality import predict_product, train_product
 
-    import sqlflow_edl
-
-    with duckdb.connect("rows.duckdb") as connection:
-        connection.register("rows", train)
-        connection.execute("CREATE TABLE train AS SELECT * FROM rows")
-    with sqlflow_edl.connect("duckdb:///rows.duckdb") as session:
-        list(session.run(f"SELECT * FROM train LABEL {LABEL} WITH train.time_limit = {seconds:g} INTO m"))
-
-    def predict(rows: Any) -> Any:
-        features = ", ".join(f'"{name}"' for name in rows.columns if name != LABEL)
-        with duckdb.connect("rows.duckdb") as connection:
-            connection.register("rows", rows)
-            connection.execute("CREATE TABLE held_out AS SELECT * FROM rows")
-        with sqlflow_edl.connect("duckdb:///rows.duckdb") as session:
-            [result] = session.run(f"SELECT {features} FROM held_out TO PREDICT USING m")
-            found = result.to_pandas()
-        if metric == "rmse":
-            return found[LABEL].to_numpy()
-        if probabilities := [name for name in found.columns if name.startswith(f"{LABEL}_prob_")]:
-            return found[probabilities].to_numpy()
-        classes = np.array(sorted(train[LABEL].unique()))  # of so many there are no probabilities by default
-        return (found[LABEL].to_numpy()[:, None] == classes).astype(np.float64)
-
-    return predict
+    database = Path("rows.duckdb").absolute()
+    train_product(
+        f"SELECT * FROM train LABEL {LABEL} WITH train.time_limit = {seconds:g} INTO m", database, train
+    )
+    classes = () if metric == "rmse" else sorted(train[LABEL].unique())
+    return lambda rows: predict_product(database, rows, classes)
 
 
 class Trees(ABC):
@@ -101,7 +83,7 @@ class Trees(ABC):
         end: float,
         classes: int,
     ) -> tuple[Predict, int]:
-        """Fit until `end`, and return predictions and rounds; with measured rows, those of the best round."""
+        """Fit until `end`; return predictions and the number of rounds, with measured rows of the best round."""
 
 
 class LightGBM(Trees):
@@ -291,7 +273,7 @@ SYSTEMS: Mapping[str, Search] = {
     "CatBoost": _tune_by(CatBoost),
 }
 IMPORTS = {  # before the clock starts
-    "short form": ("sqlflow_edl", "duckdb", "pandas"),
+    "short form": ("benchmarks.quality", "duckdb", "pandas"),
     "AutoGluon": ("autogluon.tabular",),
     "LightGBM": ("lightgbm", "optuna", "sklearn.model_selection"),
     "XGBoost": ("xgboost", "optuna", "sklearn.model_selection"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sqlflow_edl.session.session import Session
+from tests.sessions import open_in_folder
 from tests.sql_cases import FIXTURES
 
 SPREAD = 95.0  # of the labels
@@ -17,12 +17,9 @@ SOAK = pytest.mark.soak
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    folder: Path = tmp_path_factory.mktemp("missing")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(folder))
-        with Session(f"duckdb:///{folder}/t.duckdb", create=True) as opened:
-            opened.run((FIXTURES / "reported" / "null_and_unseen.sql").read_text("utf-8"))
-            yield opened
+    with open_in_folder(tmp_path_factory.mktemp("missing")) as opened:
+        opened.run((FIXTURES / "reported" / "null_and_unseen.sql").read_text("utf-8"))
+        yield opened
 
 
 def predict(session: Session, train: str, column: str, values: list[str]) -> np.ndarray:

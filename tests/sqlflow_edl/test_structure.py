@@ -6,7 +6,6 @@ A network, trees, a linear model and the short form are measured on rows that no
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pytest
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
+from tests.sessions import open_in_folder
 
 NETWORK = "model.framework = torch, train.epoch = 20, train.batch_size = 32, optimizer.learning_rate = 0.01"
 MODELS = {
@@ -63,22 +63,19 @@ def make_copies() -> pa.Table:
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    folder: Path = tmp_path_factory.mktemp("structure")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(folder))
-        with Session(f"duckdb:///{folder}/t.duckdb", create=True) as opened:
-            for name, rows in (
-                ("visits", make_visits()),
-                ("orders", make_orders()),
-                ("copies", make_copies()),
-            ):
-                fill(opened, name, rows)
-            opened.run(
-                """CREATE TABLE cities AS SELECT CASE WHEN i % 4 = 0 THEN NULL ELSE 'city ' || i % 11 END AS city,
-                (i % 7)::DOUBLE AS size, CASE WHEN i % 4 = 0 THEN 100.0 ELSE 5.0 + i % 11 END AS y
-                FROM range(1540) AS r (i)"""
-            )
-            yield opened
+    with open_in_folder(tmp_path_factory.mktemp("structure")) as opened:
+        for name, rows in (
+            ("visits", make_visits()),
+            ("orders", make_orders()),
+            ("copies", make_copies()),
+        ):
+            fill(opened, name, rows)
+        opened.run(
+            """CREATE TABLE cities AS SELECT CASE WHEN i % 4 = 0 THEN NULL ELSE 'city ' || i % 11 END AS city,
+            (i % 7)::DOUBLE AS size, CASE WHEN i % 4 = 0 THEN 100.0 ELSE 5.0 + i % 11 END AS y
+            FROM range(1540) AS r (i)"""
+        )
+        yield opened
 
 
 def train(session: Session, model: str, rows: str, more: str = "") -> Result:

@@ -117,10 +117,7 @@ PORTFOLIO = (
 SHORT = 60.0  # seconds of a search, below which cheap models are tried first
 FIRST_TREES = 3  # of such a search, before linear models
 FIRST_OF_SHORT = 8  # variants of such a search that are tried in their order, before results choose
-FEW_ROWS, LEAVES_OF_FEW = (
-    10_000,
-    12,
-)  # training rows below which trees with about so many leaves are tried first
+FEW_ROWS, LEAVES_OF_FEW = 10_000, 12  # training rows below which trees with about so many leaves come first
 FEWER, WIDE = 12, 300  # variants for more than so many columns, because their plans take long
 
 
@@ -134,15 +131,12 @@ def places_by_leaves(candidates: Sequence[Variant | None], rows: int) -> list[in
     if rows >= FEW_ROWS:
         return places
     known = {id(variant) for variant in PORTFOLIO[1:] if variant.family == TREES}
-    trees = [
-        place
+    trees = {
+        place: abs(math.log(variant.leaves / LEAVES_OF_FEW))
         for place, variant in enumerate(candidates)
         if variant is not None and id(variant) in known and not (variant.encodes or variant.generates)
-    ]
-    by_leaves = sorted(
-        trees, key=lambda place: abs(math.log(getattr(candidates[place], "leaves", 1) / LEAVES_OF_FEW))
-    )
-    for place, other in zip(trees, by_leaves, strict=True):
+    }
+    for place, other in zip(trees, sorted(trees, key=trees.__getitem__), strict=True):
         places[place] = other
     return places
 

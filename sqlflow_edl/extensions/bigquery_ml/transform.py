@@ -70,7 +70,7 @@ def column_text(text: str, span: Span, others: Collection[str], dialect: Dialect
     comments = [_span(part) for part in inside if part.kind == "comment"]
     text = replace_parts(text, [(of, " " * (of.end - of.start)) for of in comments])
     edits: list[_Edit] = []
-    items = [part for part in _split([part for part in inside if part.kind != "comment"]) if part]
+    items = [part for part in split_at_commas([part for part in inside if part.kind != "comment"]) if part]
     left = 0
     for place, item in enumerate(items, 1):
         end = items[place][0].start if place < len(items) else span.end
@@ -86,7 +86,7 @@ def column_text(text: str, span: Span, others: Collection[str], dialect: Dialect
     return replace_parts(text[span.start : span.end], placed)
 
 
-def _split(tokens: Sequence[Token]) -> list[list[Token]]:
+def split_at_commas(tokens: Sequence[Token]) -> list[list[Token]]:
     """Split tokens at the commas outside of brackets."""
     parts: list[list[Token]] = [[]]
     depth = 0
@@ -146,7 +146,7 @@ def _encoder(item: Sequence[Token], at: int) -> tuple[list[_Edit], int]:
     if encoder is None or end is None:
         near = None if name.word in _OTHERS else did_you_mean(name.word, list(_ENCODERS))
         raise _error(f"TRANSFORM has no ML.{name.text} here", item[at : at + 3], near or _INSTEAD)
-    arguments = _split(item[at + 4 : end])
+    arguments = split_at_commas(item[at + 4 : end])
     if len(arguments) != encoder.arguments or not all(arguments):
         raise _error(
             f"ML.{name.text} takes other arguments here", item[at : end + 1], f"write {encoder.form}"
@@ -155,7 +155,11 @@ def _encoder(item: Sequence[Token], at: int) -> tuple[list[_Edit], int]:
     inside = at + 4
     if name.word == "FEATURE_CROSS":
         struct = arguments[0]
-        if struct[0].word != "STRUCT" or struct[-1].text != ")" or len(_split(struct[2:-1])) != _CROSSES:
+        if (
+            struct[0].word != "STRUCT"
+            or struct[-1].text != ")"
+            or len(split_at_commas(struct[2:-1])) != _CROSSES
+        ):
             raise _error(
                 "ML.FEATURE_CROSS crosses two columns here", item[at : end + 1], f"write {encoder.form}"
             )

@@ -7,13 +7,14 @@ A statement is rewritten only if the database refuses it as it is written: some 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from edl.errors import Span, StatementSyntaxError
 from edl.models.registry.base import Registry
-from sqlflow_edl.syntax.dialects import Dialect
+from sqlflow_edl.extensions.bigquery_ml.transform import split_at_commas
+from sqlflow_edl.syntax.dialects import DIALECTS, Dialect
 from sqlflow_edl.syntax.lexer import Token, code_tokens
 from sqlflow_edl.syntax.predict_calls import find_closing, replace_parts
 
@@ -37,7 +38,7 @@ class _Call:
 class _Function(NamedTuple):
     """Form of a function, the least and the most of its arguments, and the expression with its meaning.
 
-    dialects: those that have what the expression needs; empty: all.
+    dialects: those that have what the expression needs.
     """
 
     form: str
@@ -45,8 +46,7 @@ class _Function(NamedTuple):
     most: int
     express: Callable[[_Call], str]
     is_window: bool = False
-    dialects: tuple[str, ...] = ()
-    lacking: tuple[str, ...] = ()  # dialects without it
+    dialects: Collection[str] = DIALECTS
 
 
 def rewrite(text: str, dialect: Dialect, registry: Registry, start: int = 0) -> str:
@@ -78,9 +78,8 @@ def rewrite_models(text: str, dialect: Dialect, registry: Registry) -> str:
     for at, (schema, point, models) in enumerate(zip(tokens, tokens[1:], tokens[2:], strict=False)):
         if (schema.word, point.text, models.word) != ("INFORMATION_SCHEMA", ".", "MODELS"):
             continue
-        first = (
-            at - 2 if at > 1 and tokens[at - 1].text == "." else at
-        )  # of a data set, which has all models here
+        in_data_set = at > 1 and tokens[at - 1].text == "."  # which has all models here
+        first = at - 2 if in_data_set else at
         alias = "" if _has_alias(tokens, at + 3) else " AS models"
         parts.append((Span(tokens[first].start, models.end), f"({_list_models(registry, dialect)}){alias}"))
     return replace_parts(text, parts)
@@ -123,25 +122,14 @@ def _find_calls(text: str, dialect: Dialect) -> Iterator[_Call]:
         end = find_closing(tokens, at + 3)
         if end is None or any(token.word == "ML" for token in tokens[at + 4 : end]):
             continue
-        arguments = tuple(_split(tokens[at + 4 : end], text))
+        parts = split_at_commas(tokens[at + 4 : end])
+        arguments = tuple(text[part[0].start : part[-1].end] if part else "" for part in parts)
         window, last = None, end
         if end + 2 < len(tokens) and tokens[end + 1].word == "OVER" and tokens[end + 2].text == "(":
             closing = find_closing(tokens, end + 2)
             if closing is not None:
                 window, last = text[tokens[end + 2].end : tokens[closing].start].strip(), closing
         yield _Call(function.word, Span(ml.start, tokens[last].end), arguments, window)
-
-
-def _split(tokens: Sequence[Token], text: str) -> Iterator[str]:
-    """Yield the texts between the commas outside of brackets."""
-    depth, first = 0, 0
-    for at, token in enumerate(tokens):
-        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
-        if token.text == "," and depth == 0:
-            yield text[tokens[first].start : tokens[at - 1].end] if at > first else ""
-            first = at + 1
-    if tokens:
-        yield text[tokens[first].start : tokens[-1].end] if first < len(tokens) else ""
 
 
 def _express(call: _Call, dialect: Dialect, place: Span) -> str:
@@ -153,7 +141,7 @@ def _express(call: _Call, dialect: Dialect, place: Span) -> str:
     if function.is_window != (call.window is not None):
         needs = "needs OVER ()" if function.is_window else "has no OVER"
         raise StatementSyntaxError(f"ML.{call.function} {needs}", span=place, hint=f"write {function.form}")
-    if dialect.name in function.lacking or (function.dialects and dialect.name not in function.dialects):
+    if dialect.name not in function.dialects:
         raise StatementSyntaxError(
             f"{dialect.name} has no expression for ML.{call.function}",
             span=place,
@@ -235,16 +223,17 @@ def _ngrams(call: _Call) -> str:
     if len(sizes) != 2 or not 1 <= sizes[0] <= sizes[1] or any(size % 1 for size in sizes):
         raise ValueError("ML.NGRAMS takes the least and the most words of a run, such as [1, 2]")
     least, most = map(int, sizes)
-    runs = f"list_transform(range({least}, {most + 1}), lambda n: CASE WHEN i + n - 1 <= len({words}) "
-    runs += f"THEN array_to_string(({words})[i:i + n - 1], {joined}) END)"
-    every = f"flatten(list_transform(range(1, len({words}) + 1), lambda i: {runs}))"
-    return f"list_filter({every}, lambda run: run IS NOT NULL)"
+    end = "edl_place + edl_size - 1"  # names that would hide no column of the arguments
+    runs = f"list_transform(range({least}, {most + 1}), lambda edl_size: CASE WHEN {end} <= len({words}) "
+    runs += f"THEN array_to_string(({words})[edl_place:{end}], {joined}) END)"
+    every = f"flatten(list_transform(range(1, len({words}) + 1), lambda edl_place: {runs}))"
+    return f"list_filter({every}, lambda edl_run: edl_run IS NOT NULL)"
 
 
 _DISTANCES = {
     "EUCLIDEAN": "list_distance({0}, {1})",
     "COSINE": "list_cosine_distance({0}, {1})",
-    "MANHATTAN": "list_sum(list_transform(list_zip({0}, {1}), lambda pair: abs(pair[1] - pair[2])))",
+    "MANHATTAN": "list_sum(list_transform(list_zip({0}, {1}), lambda edl_pair: abs(edl_pair[1] - edl_pair[2])))",
 }
 
 
@@ -262,7 +251,7 @@ def _lp_norm(call: _Call) -> str:
 def _normalizer(call: _Call) -> str:
     vector, degree = call.arguments[0], call.arguments[1] if len(call.arguments) > 1 else "2"
     norm = f"NULLIF({_norm(vector, degree)}, 0)"
-    return f"list_transform(CAST({vector} AS DOUBLE[]), lambda value: value / {norm})"
+    return f"list_transform(CAST({vector} AS DOUBLE[]), lambda edl_value: edl_value / {norm})"
 
 
 def _norm(vector: str, degree: str) -> str:
@@ -272,7 +261,7 @@ def _norm(vector: str, degree: str) -> str:
         power = 0.0
     if power < 1:
         raise ValueError(f"the degree of a norm is a number from 1 on, not {degree}")
-    return f"pow(list_sum(list_transform({vector}, lambda part: pow(abs(part), {power!r}))), {1 / power!r})"
+    return f"pow(list_sum(list_transform({vector}, lambda edl_part: pow(abs(edl_part), {power!r}))), {1 / power!r})"
 
 
 def _read_numbers(text: str) -> tuple[float, ...]:
@@ -288,7 +277,12 @@ def _read_numbers(text: str) -> tuple[float, ...]:
 
 FUNCTIONS: Mapping[str, _Function] = {
     "STANDARD_SCALER": _Function(
-        "ML.STANDARD_SCALER(x) OVER ()", 1, 1, _standard_scaler, is_window=True, lacking=("sqlite",)
+        "ML.STANDARD_SCALER(x) OVER ()",
+        1,
+        1,
+        _standard_scaler,
+        is_window=True,
+        dialects=DIALECTS.keys() - {"sqlite"},
     ),
     "MIN_MAX_SCALER": _Function("ML.MIN_MAX_SCALER(x) OVER ()", 1, 1, _min_max_scaler, is_window=True),
     "MAX_ABS_SCALER": _Function("ML.MAX_ABS_SCALER(x) OVER ()", 1, 1, _max_abs_scaler, is_window=True),

@@ -10,18 +10,16 @@ import pytest
 from edl.errors import SourceError, StatementSyntaxError
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases
+from tests.sessions import open_in_folder
 
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    folder: Path = tmp_path_factory.mktemp("values")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(folder))
-        with Session(f"duckdb:///{folder}/t.duckdb", create=True) as opened:
-            opened.run(
-                "CREATE TABLE t AS SELECT range AS x, ['b', NULL, 'a', 'b', 'c'][1 + range] AS k FROM range(5)"
-            )
-            yield opened
+    with open_in_folder(tmp_path_factory.mktemp("values")) as opened:
+        opened.run(
+            "CREATE TABLE t AS SELECT range AS x, ['b', NULL, 'a', 'b', 'c'][1 + range] AS k FROM range(5)"
+        )
+        yield opened
 
 
 def column(session: Session, text: str) -> list[object]:
@@ -57,6 +55,12 @@ def test_a_function_is_an_expression_of_the_database(
 ) -> None:
     found = column(session, f"SELECT {call} AS value FROM t ORDER BY x")
     assert found == pytest.approx(values, abs=1e-6) if isinstance(values[-1], float) else found == values
+
+
+def test_columns_with_the_names_of_places_and_values_are_not_hidden(session: Session) -> None:
+    rows = "(SELECT 'b' AS n, [3.0, 4.0] AS value, 'a' AS i) AS r"
+    assert column(session, f"SELECT ML.NGRAMS([i, n], [2, 2], '+') FROM {rows}") == [["a+b"]]
+    assert column(session, f"SELECT ML.NORMALIZER(value) FROM {rows}") == [[0.6, 0.8]]
 
 
 def test_runs_of_words_come_in_the_order_of_their_first_word(session: Session) -> None:
