@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -31,12 +32,12 @@ def one_process(steps: int = 0, **options: Any) -> Job:
     return job
 
 
-def interrupt(job: Job) -> None:
-    """Run the job in this process, and interrupt it in an epoch."""
+def interrupt(job: Job, is_due: Callable[[EpochEnd], bool] = lambda end: end.epoch == INTERRUPTED_IN) -> None:
+    """Run the job in this process, and interrupt it after an epoch for which `is_due` returns True."""
     interrupted = threading.Event()
 
     def observe(event: ProcessEvent) -> None:
-        if isinstance(event, EpochEnd) and event.epoch == INTERRUPTED_IN:
+        if isinstance(event, EpochEnd) and is_due(event):
             interrupted.set()
 
     with pytest.raises(JobInterruptedError):
@@ -62,8 +63,8 @@ def test_an_interrupted_training_loses_no_step_and_is_resumed_to_the_same_model(
 
 
 def test_a_damaged_checkpoint_is_named_and_an_older_one_takes_its_place() -> None:
-    job = one_process(steps=1)
-    interrupt(job)
+    job = one_process(steps=1, epochs=100_000)
+    interrupt(job, lambda _: len(checkpoints(job)) > 1)  # none is begun while a slow disk writes the one before
     *_, older, newest = checkpoints(job)
     (job.folder.checkpoints / newest / "weights.safetensors").write_bytes(b"")
     found = prepare(job.folder)
