@@ -30,11 +30,12 @@ from edl.run import job_runner
 from edl.run.storage import storage_of
 from edl.scripting import script
 from edl.spec import JobSpec
+from edl.worker.ahead import Ahead
 from edl.worker.master_client import RefusedError, RemoteTasks
 
 AHEAD = 3  # tasks assigned to a sole trainer: one in training, two being read
-AHEAD_ALONE = 32  # if no other worker could train them
-GATHER_SECS = 0.2  # between two exchanges of a sole trainer
+AHEAD_ALONE = 32  # if no round begins with a report
+GATHER_SECS = 0.2  # between two exchanges of a worker that has reports
 
 
 def main(job: Path, instance: Instance) -> int:
@@ -80,13 +81,14 @@ def _tasks(
     holds = spec.work == "train" and not spec.cluster.parameter_servers  # the weights
     grouped = holds and spec.cluster.strategy == "allreduce"
     alone = holds and not grouped
-    gathers = holds and not (spec.evaluation.steps or spec.evaluation.secs)  # a round begins with a report
-    hoard = AHEAD_ALONE if gathers else AHEAD
+    by_reports = spec.evaluation.steps or spec.evaluation.secs  # rounds begin with a report
+    gathers = spec.work != "search" and not (spec.work == "train" and by_reports)
+    least = (AHEAD_ALONE if gathers else AHEAD) if alone else 0
     return RemoteTasks(
         channel,
         instance.name,
         instance.incarnation,
-        ahead={"train": hoard} if alone else {},  # no prefetching of shared tasks
+        ahead=Ahead(spec.work, least) if spec.work != "search" else None,  # a trial takes long
         trainer=holds,
         grouped=grouped,
         gather_secs=GATHER_SECS if gathers else 0.0,

@@ -5,7 +5,7 @@ New fields are added at the end with a default, so that the stored state of a ru
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -35,6 +35,22 @@ class Lease(msgspec.Struct, array_like=True):
     loss: float = 0.0
     pushed: Progress | None = None
     weight: float = 0.0
+
+
+class LeaseRun(msgspec.Struct, array_like=True):
+    """Leases of tasks of which nothing is done: `count` of them, with consecutive numbers and ids from these."""
+
+    lease: int
+    type: TaskType
+    number: int
+    id: int
+    instance: str
+    count: int = 1
+
+    @property
+    def leases(self) -> Iterator[tuple[int, Lease]]:
+        for offset in range(self.count):
+            yield self.lease + offset, Lease(self.type, self.number, self.id + offset, 0, self.instance)
 
 
 class Member(msgspec.Struct, array_like=True):
@@ -156,7 +172,8 @@ class MasterState(msgspec.Struct):
     deadline counts: its start, or its last resumption. `digest` is the digest of the rows, the same for all masters of
     the job. `written` is the date of the last write in seconds since 1970, 0 before a pause: the time without a master
     is time of the job too. `held` is why the job is paused without a wish, and `resumed` the last wish to resume it
-    before that. `kept` is the last checkpoint that was kept outside of the pods.
+    before that. `kept` is the last checkpoint that was kept outside of the pods. `lease_runs` are further leases in the
+    stored state: workers hold many tasks in advance.
     """
 
     epoch: int = 0  # epoch of the master
@@ -188,6 +205,19 @@ class MasterState(msgspec.Struct):
     held: str = ""
     resumed: str = ""
     kept: str = ""
+    lease_runs: list[LeaseRun] = []
+
+    def with_runs(self) -> MasterState:
+        """Return the state to store, with most leases as runs."""
+        leases, runs = _find_runs(self.leases)
+        return msgspec.structs.replace(self, leases=leases, lease_runs=runs)
+
+    def expand_runs(self) -> None:
+        """Undo `with_runs`."""
+        for run in self.lease_runs:
+            self.leases.update(run.leases)
+        self.leases = dict(sorted(self.leases.items()))
+        self.lease_runs = []
 
     def begin_epoch(self) -> None:
         """Begin the epoch of a new master. From its point of view, every member was seen just now."""
@@ -307,3 +337,23 @@ class MasterState(msgspec.Struct):
         self.server_change = None
         if self.checkpoint is not None and self.checkpoint.manifest is not None:
             self.checkpoint = None
+
+
+def _find_runs(leases: Mapping[int, Lease]) -> tuple[dict[int, Lease], list[LeaseRun]]:
+    """Divide leases into those of tasks that are done in part, and runs of the others."""
+    others: dict[int, Lease] = {}
+    runs: list[LeaseRun] = []
+    for number, lease in sorted(leases.items()):
+        if lease != Lease(lease.type, lease.number, lease.id, 0, lease.instance):
+            others[number] = lease
+            continue
+        last = runs[-1] if runs else None
+        continues = last is not None and (
+            (last.lease + last.count, last.type, last.number, last.id + last.count, last.instance)
+            == (number, lease.type, lease.number, lease.id, lease.instance)
+        )
+        if last is not None and continues:
+            last.count += 1
+        else:
+            runs.append(LeaseRun(number, lease.type, lease.number, lease.id, lease.instance))
+    return others, runs

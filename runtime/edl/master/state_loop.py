@@ -2,7 +2,7 @@
 
 Everything runs in one event loop, so the state machines need no locks. Only the state store's disk and the cluster are
 awaited in threads. An answer never contains more than what is durable where that matters: the master's epoch, a
-registration, the end of the job, a new group, and, with parameter servers, each lease are written before they are
+registration, the end of the job, a new group, and each lease of a task that workers share are written before they are
 announced.
 """
 
@@ -117,8 +117,8 @@ class StateLoop:
             answer = self._mask_end(self.tasks.answer(request))
         if answer.flags & Flag.FINISHED:
             self.left.add(request.instance)
-        if answer.tasks and self.tasks.written_first:
-            await self.write()
+        if self.tasks.is_written_first(answer.tasks) and not await self._can_write():
+            return msgspec.structs.replace(answer, tasks=())
         return answer
 
     def waits_for(self, workers: Iterable[str]) -> bool:
@@ -212,13 +212,22 @@ class StateLoop:
             new = self.tasks.state.checkpoint_name != self._with_state
             if self.tasks.unstored or self.tasks.is_awaited or self.tasks.is_finished or new:
                 try:
-                    await self.write()
+                    await self._can_write()
                 except ClusterError:
                     return
-                except SQLFlowError as error:
-                    self.tasks.fail(to_failed(error, ""))
-                    self.ended.set()
         self.notify()
+
+    async def _can_write(self) -> bool:
+        """Write the state. If the state store refuses it, fail the job and return False."""
+        try:
+            await self.write()
+        except ClusterError:
+            raise
+        except SQLFlowError as error:
+            self.tasks.fail(to_failed(error, ""))
+            self.ended.set()
+            return False
+        return True
 
     async def _tick(self) -> None:
         while True:
@@ -237,8 +246,8 @@ class StateLoop:
 def _nothing(answer: Answer, request: Request, flags: Flag) -> bool:
     """Return True if the answer contains no news, so that it may wait."""
     behind = answer.seen_upto < request.seen_upto
-    said = answer.tasks or answer.revoked or answer.servers or answer.group
+    said = answer.tasks or answer.revoked or answer.servers or answer.group or answer.asked
     changed = answer.flags ^ flags
     if request.join is not None:  # whoever waits for a group knows that its last one is over
         changed &= ~Flag.REGROUP
-    return not (said or behind or changed)
+    return not (said or behind or changed or answer.open_epoch != request.open_epoch)

@@ -14,6 +14,7 @@ from edl.tasks.protocol import (
     JoinRequest,
     Request,
     Servers,
+    TaskRun,
     TaskUpdate,
     UpdateKind,
     WorkerGroup,
@@ -95,6 +96,9 @@ def request_to(request: Request, wait_secs: float, known: Flag) -> pb.ExchangeRe
         group=request.group,
         join=_join_to(request.join),
         obstacle=request.obstacle,
+        waiting=map(_run_to, request.waiting),
+        idle=[_TYPES[kind] for kind in request.idle],
+        open_epoch=request.open_epoch,
     )
 
 
@@ -115,6 +119,9 @@ def request_from(message: pb.ExchangeRequest) -> Request:
         message.group,
         _join_from(message),
         message.obstacle,
+        tuple(map(_run_from, message.waiting)),
+        tuple(_NAMES[kind] for kind in message.idle),
+        message.open_epoch,
     )
 
 
@@ -128,6 +135,8 @@ def answer_to(answer: Answer) -> pb.ExchangeResponse:
         durable_upto=answer.durable_upto,
         servers=_servers_to(answer.servers),
         group=_group_to(answer.group),
+        asked=answer.asked,
+        open_epoch=answer.open_epoch,
     )
 
 
@@ -141,6 +150,8 @@ def answer_from(message: pb.ExchangeResponse) -> Answer:
         message.durable_upto,
         _servers_from(message),
         _group_from(message),
+        tuple(message.asked),
+        message.open_epoch,
     )
 
 
@@ -170,6 +181,23 @@ def joined_from(message: pb.Registration) -> Joined | None:
         message.resume,
         message.finished,
         _servers_from(message),
+    )
+
+
+def _run_to(run: TaskRun) -> pb.TaskRun:
+    return pb.TaskRun(
+        type=_TYPES[run.type],
+        number=run.number,
+        id=run.id,
+        lease=run.attempt,
+        count=run.count,
+        skip=run.skip,
+    )
+
+
+def _run_from(message: pb.TaskRun) -> TaskRun:
+    return TaskRun(
+        _NAMES[message.type], message.number, message.id, message.lease, message.count, message.skip
     )
 
 

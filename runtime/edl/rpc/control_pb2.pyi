@@ -170,8 +170,24 @@ class Held(_message.Message):
     weight: float
     def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ..., rows: _Optional[int] = ..., steps: _Optional[int] = ..., loss: _Optional[float] = ..., weight: _Optional[float] = ...) -> None: ...
 
+class TaskRun(_message.Message):
+    __slots__ = ("type", "number", "id", "lease", "count", "skip")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    SKIP_FIELD_NUMBER: _ClassVar[int]
+    type: TaskType
+    number: int
+    id: int
+    lease: int
+    count: int
+    skip: int
+    def __init__(self, type: _Optional[_Union[TaskType, str]] = ..., number: _Optional[int] = ..., id: _Optional[int] = ..., lease: _Optional[int] = ..., count: _Optional[int] = ..., skip: _Optional[int] = ...) -> None: ...
+
 class ExchangeRequest(_message.Message):
-    __slots__ = ("instance", "incarnation", "generation", "reports", "held", "want", "known", "wait_secs", "seen_upto", "servers", "number", "group", "join", "obstacle")
+    __slots__ = ("instance", "incarnation", "generation", "reports", "held", "want", "known", "wait_secs", "seen_upto", "servers", "number", "group", "join", "obstacle", "waiting", "idle", "open_epoch")
     class WantEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -193,6 +209,9 @@ class ExchangeRequest(_message.Message):
     GROUP_FIELD_NUMBER: _ClassVar[int]
     JOIN_FIELD_NUMBER: _ClassVar[int]
     OBSTACLE_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    IDLE_FIELD_NUMBER: _ClassVar[int]
+    OPEN_EPOCH_FIELD_NUMBER: _ClassVar[int]
     instance: str
     incarnation: int
     generation: int
@@ -207,7 +226,10 @@ class ExchangeRequest(_message.Message):
     group: int
     join: JoinRequest
     obstacle: str
-    def __init__(self, instance: _Optional[str] = ..., incarnation: _Optional[int] = ..., generation: _Optional[int] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., want: _Optional[_Mapping[int, int]] = ..., known: _Optional[int] = ..., wait_secs: _Optional[float] = ..., seen_upto: _Optional[int] = ..., servers: _Optional[int] = ..., number: _Optional[int] = ..., group: _Optional[int] = ..., join: _Optional[_Union[JoinRequest, _Mapping]] = ..., obstacle: _Optional[str] = ...) -> None: ...
+    waiting: _containers.RepeatedCompositeFieldContainer[TaskRun]
+    idle: _containers.RepeatedScalarFieldContainer[TaskType]
+    open_epoch: int
+    def __init__(self, instance: _Optional[str] = ..., incarnation: _Optional[int] = ..., generation: _Optional[int] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., want: _Optional[_Mapping[int, int]] = ..., known: _Optional[int] = ..., wait_secs: _Optional[float] = ..., seen_upto: _Optional[int] = ..., servers: _Optional[int] = ..., number: _Optional[int] = ..., group: _Optional[int] = ..., join: _Optional[_Union[JoinRequest, _Mapping]] = ..., obstacle: _Optional[str] = ..., waiting: _Optional[_Iterable[_Union[TaskRun, _Mapping]]] = ..., idle: _Optional[_Iterable[_Union[TaskType, str]]] = ..., open_epoch: _Optional[int] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
     __slots__ = ("address", "after", "without")
@@ -234,7 +256,7 @@ class WorkerGroup(_message.Message):
     def __init__(self, number: _Optional[int] = ..., members: _Optional[_Iterable[str]] = ..., holders: _Optional[int] = ..., address: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExchangeResponse(_message.Message):
-    __slots__ = ("master_epoch", "tasks", "revoked", "flags", "seen_upto", "durable_upto", "servers", "group")
+    __slots__ = ("master_epoch", "tasks", "revoked", "flags", "seen_upto", "durable_upto", "servers", "group", "asked", "open_epoch")
     class Flag(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         NONE: _ClassVar[ExchangeResponse.Flag]
@@ -248,6 +270,8 @@ class ExchangeResponse(_message.Message):
         TAKE_OVER: _ClassVar[ExchangeResponse.Flag]
         REGROUP: _ClassVar[ExchangeResponse.Flag]
         MEASURING: _ClassVar[ExchangeResponse.Flag]
+        HUNG: _ClassVar[ExchangeResponse.Flag]
+        SOUGHT: _ClassVar[ExchangeResponse.Flag]
     NONE: ExchangeResponse.Flag
     PENDING: ExchangeResponse.Flag
     STOPPED: ExchangeResponse.Flag
@@ -259,6 +283,8 @@ class ExchangeResponse(_message.Message):
     TAKE_OVER: ExchangeResponse.Flag
     REGROUP: ExchangeResponse.Flag
     MEASURING: ExchangeResponse.Flag
+    HUNG: ExchangeResponse.Flag
+    SOUGHT: ExchangeResponse.Flag
     MASTER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     REVOKED_FIELD_NUMBER: _ClassVar[int]
@@ -267,6 +293,8 @@ class ExchangeResponse(_message.Message):
     DURABLE_UPTO_FIELD_NUMBER: _ClassVar[int]
     SERVERS_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    OPEN_EPOCH_FIELD_NUMBER: _ClassVar[int]
     master_epoch: int
     tasks: _containers.RepeatedCompositeFieldContainer[Task]
     revoked: _containers.RepeatedScalarFieldContainer[int]
@@ -275,7 +303,9 @@ class ExchangeResponse(_message.Message):
     durable_upto: int
     servers: Servers
     group: WorkerGroup
-    def __init__(self, master_epoch: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., revoked: _Optional[_Iterable[int]] = ..., flags: _Optional[int] = ..., seen_upto: _Optional[int] = ..., durable_upto: _Optional[int] = ..., servers: _Optional[_Union[Servers, _Mapping]] = ..., group: _Optional[_Union[WorkerGroup, _Mapping]] = ...) -> None: ...
+    asked: _containers.RepeatedScalarFieldContainer[int]
+    open_epoch: int
+    def __init__(self, master_epoch: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., revoked: _Optional[_Iterable[int]] = ..., flags: _Optional[int] = ..., seen_upto: _Optional[int] = ..., durable_upto: _Optional[int] = ..., servers: _Optional[_Union[Servers, _Mapping]] = ..., group: _Optional[_Union[WorkerGroup, _Mapping]] = ..., asked: _Optional[_Iterable[int]] = ..., open_epoch: _Optional[int] = ...) -> None: ...
 
 class JobStatusRequest(_message.Message):
     __slots__ = ()

@@ -163,14 +163,17 @@ class Job:
             return self.is_stopped or not (any(self._of(kind)) or self._more_epochs())
         return kind == "predict" and not any(self._of(kind))
 
-    def take(self, kind: TaskType, attempt: int = 0) -> Task | None:
-        """Assign a task, or return None if none of that type is available now."""
+    def take(self, kind: TaskType, attempt: int = 0, upto: int = 0) -> Task | None:
+        """Assign a task, or return None if none of that type is available now.
+
+        `upto` is the last epoch of a training task; 0: any.
+        """
         if kind == "train" and self.is_stopped:
             return None
         for pool in self._ready(kind):
-            if task := pool.take(attempt):
+            if (not upto or pool.state.number <= upto) and (task := pool.take(attempt)):
                 return self._add_earlier_results(task)
-        if kind == "train" and self._may_begin_epoch():
+        if kind == "train" and self._may_begin_epoch() and (not upto or self.state.epoch < upto):
             self._begin_epoch()
             task = self._pools[-1].take(attempt)
             return self._add_earlier_results(task) if task is not None else None

@@ -117,11 +117,21 @@ class Pool:
         add(self.state.summary, report, merge)
 
     def to_state(self, *, doing: bool) -> PoolState:
-        """Return the state to store. `doing`: assigned tasks stay assigned; otherwise they count as given back."""
-        returned = list(self._returned.items())
-        if not doing:
-            returned = [*self.doing.items(), *returned]
-        return msgspec.structs.replace(self.state, returned=returned, ahead=sorted(self._ahead))
+        """Return the state to store. `doing`: assigned tasks stay assigned; otherwise they count as given back.
+
+        The last ones then count as never assigned, because workers hold many in advance.
+        """
+        if doing:
+            returned, cursor = self._returned, self.state.cursor
+        else:
+            returned, cursor = {**self.doing, **self._returned}, self.state.cursor
+            while returned.get(cursor - 1, -1) == 0:
+                cursor -= 1
+                del returned[cursor]
+        ahead = sorted(self._ahead)
+        return msgspec.structs.replace(
+            self.state, cursor=cursor, returned=list(returned.items()), ahead=ahead
+        )
 
     def _hand_out(self, position: int, skip: int, attempt: int) -> Task:
         self.doing[position] = skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import msgspec
@@ -28,6 +29,7 @@ class Flag(enum.IntFlag):
     REGROUP = 256  # this group is to end at the next minibatch: others wait to join it
     HUNG = 1024  # this incarnation made no progress for too long: write its stacks to the log and exit
     MEASURING = 512  # a round is not concluded yet, though all its tasks may be handed out
+    SOUGHT = 2048  # other workers may need the tasks that this one has not begun: keep a call open
 
 
 class TaskUpdate(msgspec.Struct, frozen=True):
@@ -45,6 +47,46 @@ class TaskUpdate(msgspec.Struct, frozen=True):
     error: Failed | None = None
     fatal: bool = False
     folder: str = ""
+
+
+class TaskRun(msgspec.Struct, frozen=True):
+    """Assigned tasks that are not begun: `count` of them, with consecutive ids from `id` and leases from `attempt`.
+
+    One with rows that are done already (`skip`) is a run of its own.
+    """
+
+    type: TaskType
+    number: int
+    id: int
+    attempt: int
+    count: int = 1
+    skip: int = 0
+
+    @property
+    def following(self) -> TaskRun:
+        """The task that would continue the run."""
+        return TaskRun(
+            self.type, self.number, self.id + self.count, self.attempt + self.count, skip=self.skip
+        )
+
+    @property
+    def tasks(self) -> Iterator[Task]:
+        """The tasks, with the fields that identify them."""
+        for offset in range(self.count):
+            attempt = self.attempt + offset
+            yield Task(self.id + offset, self.type, number=self.number, skip=self.skip, attempt=attempt)
+
+
+def list_runs(tasks: Iterable[Task]) -> list[TaskRun]:
+    """Return the tasks as runs, in their order."""
+    runs: list[TaskRun] = []
+    for task in tasks:
+        run = TaskRun(task.type, task.number, task.id, task.attempt, skip=task.skip)
+        if runs and not task.skip and run == runs[-1].following:
+            runs[-1] = msgspec.structs.replace(runs[-1], count=runs[-1].count + 1)
+        else:
+            runs.append(run)
+    return runs
 
 
 class WorkerGroup(msgspec.Struct, frozen=True):
@@ -77,11 +119,12 @@ class JoinRequest(msgspec.Struct, frozen=True):
 class Request(msgspec.Struct, frozen=True):
     """Heartbeat of a worker, with its reports and wishes.
 
-    `held` are the assigned tasks with their progress. `want` is the number of tasks by type. `seen_upto` is the last
-    report that the last answer acknowledged, `servers` the number of the known list of servers. `number` grows with
-    every request of this incarnation. `group` is the number of the group that it has the weights of (0: none); its
-    training reports belong to that group. `join` requests the next. `obstacle` describes what the worker does not
-    reach, empty if nothing.
+    `held` are the begun tasks with their progress, `waiting` the assigned ones that are not begun. `want` is the number
+    of further tasks by type; of the types in `idle` this worker has none that it may begin, and waits for one.
+    `seen_upto` is the last report that the last answer acknowledged, `servers` the number of the known list of servers.
+    `number` grows with every request of this incarnation. `group` is the number of the group that it has the weights of
+    (0: none); its training reports belong to that group. `join` requests the next. `obstacle` describes what the worker
+    does not reach, empty if nothing. `open_epoch` is the one of the last answer.
     """
 
     instance: str
@@ -96,6 +139,9 @@ class Request(msgspec.Struct, frozen=True):
     group: int = 0
     join: JoinRequest | None = None
     obstacle: str = ""
+    waiting: tuple[TaskRun, ...] = ()
+    idle: tuple[TaskType, ...] = ()
+    open_epoch: int = 0
 
 
 class Servers(msgspec.Struct, frozen=True):
@@ -114,7 +160,9 @@ class Answer(msgspec.Struct, frozen=True):
     """Answer of the master. `revoked` are leases that are void.
 
     Reports up to `seen_upto` are accepted, and the next ones expected; those up to `durable_upto` survive the master.
-    `servers` are the present addresses if the request had older ones. `group` is the requested group.
+    `servers` are the present addresses if the request had older ones. `group` is the requested group. `asked` are
+    leases of tasks that other workers need, to be returned unless the task was begun. Training tasks of epochs after
+    `open_epoch` are begun only while no master answers; 0: all may be begun.
     """
 
     master_epoch: int
@@ -125,6 +173,8 @@ class Answer(msgspec.Struct, frozen=True):
     durable_upto: int = 0
     servers: Servers | None = None
     group: WorkerGroup | None = None
+    asked: tuple[int, ...] = ()
+    open_epoch: int = 0
 
 
 class Joined(msgspec.Struct, frozen=True):

@@ -9,6 +9,9 @@ master, before its third write of durable state. Several are separated by semico
 `EDL_TESTING_SEVER` has them for servers. Their connections are closed there: their response to the call is lost
 (`edl.testing.proxy`).
 
+`EDL_TESTING_BACKOFF` is a number of seconds that each master but the first waits before it begins, as the Job
+controller of Kubernetes waits before it replaces one.
+
 `EDL_TESTING_NO_ROOM` names instances that the cluster refuses to start, such as `ps-1/1`, separated by semicolons.
 
 With a folder in `EDL_TESTING_MOMENTS` they also record the times of events (`Moment`), in a file for each start.
@@ -34,6 +37,7 @@ from edl.jobs.cluster_folder import SERVER
 KILL = "EDL_TESTING_KILL"
 OUTAGE = "EDL_TESTING_OUTAGE"
 SEVER = "EDL_TESTING_SEVER"
+BACKOFF = "EDL_TESTING_BACKOFF"
 NO_ROOM = "EDL_TESTING_NO_ROOM"
 MOMENTS = "EDL_TESTING_MOMENTS"
 _ORDER = re.compile(r"([a-z0-9-]+)/(\d+) ([a-z ]+?) (\d+)")
@@ -196,7 +200,10 @@ def master(arguments: list[str]) -> int:
     count.parent.mkdir(exist_ok=True)
     with count.open("a") as file:
         file.write(f"{os.getpid()}\n")
-    install("master", len(count.read_text().splitlines()))
+    number = len(count.read_text().splitlines())
+    if number > 1:
+        time.sleep(float(os.environ.get(BACKOFF, 0)))
+    install("master", number)
     _refuse(os.environ.get(NO_ROOM, "").split(";"))
     from edl.master.main import main
 

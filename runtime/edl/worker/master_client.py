@@ -2,7 +2,7 @@
 
 A thread exchanges messages with the master: reports, heartbeats, and requests for what other threads wait for. It waits
 for an unreachable master without a limit, unless this worker has to leave: then the whole job often ends. Reports that
-a master has not stored are sent again to its successor.
+a master has not stored are sent again to its successor. Meanwhile the worker does the tasks that it holds in advance.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import AwayError, MasterChannel, translate_error
 from edl.tasks.protocol import Flag, Joined, Servers
 from edl.tasks.task import CONTROL, Report, Task, TaskType
+from edl.worker.ahead import REFILL, Ahead
 from edl.worker.loop import DivergedError
 from edl.worker.outbox import Outbox
 
@@ -32,6 +33,10 @@ SHORTEST_RETRY, LONGEST_RETRY = 0.05, 1.0  # seconds between attempts to reach t
 NEWS_SECS = 0.2  # longest time until a group learns that others wait to join
 MEMBERS = 80  # most members of a group that all ask that often; in a larger one each asks more rarely
 LEAVING_SECS = 5.0  # maximum wait for an unreachable master if this worker has to leave
+AWAY_SECS = 1.0  # without an expected answer, after which the worker goes on without the master
+LOOK_SECS = 0.2  # interval of looks whether the master is away
+# Flags that say that no task of the type will come.
+_OVER: dict[TaskType, Flag] = {"train": Flag.TRAIN_OVER | Flag.STOPPED, "predict": Flag.PREDICT_OVER}
 
 
 class RefusedError(JobError):
@@ -41,11 +46,12 @@ class RefusedError(JobError):
 class RemoteTasks:
     """Tasks from the master at the other end of `channel`. Call `join` first; close it, or use it as a context.
 
-    `ahead` is the number of tasks to hold in advance, by type. A `trainer` holds the weights, so it cannot register
-    again once the master has given it up. A report on which nothing depends may wait `gather_secs` for others; an
-    exchange costs both sides as much as a step of a small model. `draining` is set when this worker has to leave, and
-    by this object when it has to take over another role. `end_hung` ends this process when the master has seen no
-    progress for too long. A member of all-reduce groups (`grouped`) does control tasks as long as a round is open.
+    `ahead` determines the tasks to hold in advance. A `trainer` holds the weights, so it cannot register again once the
+    master has given it up, and no other worker needs its tasks. A report on which nothing depends may wait
+    `gather_secs` for others; an exchange costs both sides as much as a step of a small model. `draining` is set when
+    this worker has to leave, and by this object when it has to take over another role. `end_hung` ends this process
+    when the master has seen no progress for too long. A member of all-reduce groups (`grouped`) does control tasks as
+    long as a round is open.
     """
 
     waits = True
@@ -56,7 +62,7 @@ class RemoteTasks:
         instance: str,
         incarnation: int,
         *,
-        ahead: Mapping[TaskType, int] | None = None,
+        ahead: Ahead | None = None,
         trainer: bool = False,
         grouped: bool = False,
         gather_secs: float = 0.0,
@@ -66,10 +72,12 @@ class RemoteTasks:
     ) -> None:
         self._channel = channel
         self.outbox = Outbox(instance, incarnation)
-        self._ahead = dict(ahead or {})
+        self._ahead = ahead
         self._trainer = trainer
+        self._shared = ahead is not None and not trainer
         self._gather_secs = gather_secs
-        self._shortest_silence = min(gather_secs or math.inf, NEWS_SECS if grouped else math.inf)
+        gathers = gather_secs if gather_secs and not self._shared else math.inf
+        self._shortest_silence = min(gathers, NEWS_SECS if grouped else math.inf)
         self._longest_silence = self._shortest_silence
         # While set, control tasks may come between two training tasks.
         self._control_flags = Flag.PENDING | (Flag.MEASURING if grouped else Flag.NONE)
@@ -78,10 +86,15 @@ class RemoteTasks:
         self._end_hung = end_hung
         # Time since which this worker has to leave without a master.
         self._unreachable_since: float | None = None
+        self._away_since: float | None = (
+            None  # time of the first call in a row that the master did not answer
+        )
+        self._sent_at = self._answer_due = 0.0  # of the last exchange
+        self._sent_upto = 0  # last report that it had
         self.changed = threading.Condition()
         self._waiting: list[tuple[TaskType, ...]] = []  # types that threads in `next` wait for
         self._awaiting = 0  # threads that wait for something other than tasks
-        self._wanted: dict[TaskType, int] = {}  # tasks that the last request asked for
+        self._idle: tuple[TaskType, ...] = ()  # types of which it said that this worker has none
         self._call: Any = None  # exchange in flight
         self._patient = False  # True if it waits at the master for something to do
         self._version = 0  # changes since the last request
@@ -137,13 +150,15 @@ class RemoteTasks:
             try:
                 while True:
                     self.check()
-                    if task := self.outbox.take(*types):
+                    if task := self.outbox.take(*types, away=self.is_away):
                         return task
                     if self._closed or self._awake or self._draining.is_set() or self._is_unavailable(types):
                         return None
                     if not self._is_asked(types):
                         self.wake()
-                    self.changed.wait()
+                    self.changed.wait(LOOK_SECS if self.outbox.has_received(*types) else None)
+                    if self._ahead is not None:
+                        self._ahead.on_wait()
             finally:
                 self._waiting.remove(types)
 
@@ -151,16 +166,25 @@ class RemoteTasks:
         with self.changed:
             self.check()
             self.outbox.progress(done)
+            self._send_gathered()
 
     def report(self, report: Report) -> None:
-        """Report a done task. If something may depend on it, wait until the master has it."""
+        """Report a done task. If something may depend on it, wait until the master has it.
+
+        If other workers train too, and the master is away, this one goes on with the tasks that it has.
+        """
+        kind = report.task.type
         with self.changed:
             number = self.outbox.report("done", report)
-            followed = report.task.settles or report.task.type in ("conclude", "export")
+            if self._ahead is not None and kind == self._ahead.kind:
+                self._ahead.on_done()
+            followed = report.task.settles or kind in ("conclude", "export")
             if followed or not self._gather_secs:
                 self.wake()
+            self._send_gathered()
             if followed:
-                self.changed.wait_for(lambda: self.outbox.seen_upto >= number or self.is_disconnected)
+                goes_on = self._shared and report.task.settles
+                self._wait_until_seen(number, lambda: goes_on and self.outbox.has_received(kind))
             self.check()
 
     def describe(self, metric_kinds: Mapping[str, str]) -> None:
@@ -242,7 +266,7 @@ class RemoteTasks:
     def leave(self, seconds: float = 5.0) -> None:
         """Return tasks that were not begun, and wait until the master has all reports, at most `seconds`."""
         with self.changed:
-            self._ahead = {}
+            self._ahead = None
             self.outbox.give_back_received()
             self.wake()
             self.changed.wait_for(lambda: not self.outbox.is_unacknowledged or self.is_disconnected, seconds)
@@ -263,6 +287,8 @@ class RemoteTasks:
 
     def on_enter(self, members: int) -> None:
         """Ask for news as often as one of so many members of a group has to: the first one to leave ends it for all."""
+        if self._ahead is not None:
+            self._ahead.forget()
         self._longest_silence = self._shortest_silence * max(1.0, members / MEMBERS)
 
     # Under the lock `changed`, which is notified on every message from the master ------------------------------
@@ -289,13 +315,32 @@ class RemoteTasks:
         deaf = self._closed or self._refused is not None or not self._thread.is_alive()
         return deaf or bool(self.outbox.flags & Flag.FINISHED)
 
+    @property
+    def is_away(self) -> bool:
+        """True if an answer of the master is overdue."""
+        now = time.monotonic()
+        if self._away_since is not None:
+            return now - self._away_since > AWAY_SECS
+        return self._call is not None and now - self._answer_due > AWAY_SECS
+
+    def _wait_until_seen(self, number: int, may_go_on: Callable[[], bool] = lambda: False) -> None:
+        """Wait until the master has the report of that number, or is away and this worker may go on."""
+        while not (self.outbox.seen_upto >= number or self.is_disconnected):
+            if may_go_on() and self.is_away:
+                return
+            self.changed.wait(LOOK_SECS if may_go_on() else None)
+        if self._ahead is not None:
+            self._ahead.on_wait()
+
     def _is_unavailable(self, types: tuple[TaskType, ...]) -> bool:
         """Return True if no task of these types can come, as far as the master's last answer says."""
         flags = self.outbox.flags
         if flags & (Flag.FINISHED | Flag.TAKE_OVER):
             return True
         if types == ("train",):
-            flush = bool(flags & Flag.DRY) and self.outbox.holds("train")
+            # What was received belongs to epochs that are not open yet: the master may open them first.
+            closed = self.outbox.has_received("train") and self._is_asked(types)
+            flush = (bool(flags & Flag.DRY) or closed) and self.outbox.holds("train")
             return self.is_pending or flush or bool(flags & (Flag.TRAIN_OVER | Flag.STOPPED))
         if types == CONTROL:
             may_come = self._control_flags | Flag.TRAIN_OVER | Flag.STOPPED
@@ -313,10 +358,22 @@ class RemoteTasks:
         with self.changed:
             number = self.outbox.report("failed", Report(task), error=error, fatal=fatal, folder=folder)
             self.wake()
-            self.changed.wait_for(lambda: self.outbox.seen_upto >= number or self.is_disconnected)
+            self._wait_until_seen(number)
+
+    def _send_gathered(self) -> None:
+        """Send reports that have waited for others long enough, though a call may wait for news at the master."""
+        late = time.monotonic() - self._sent_at >= self._gather_secs
+        if self._shared and late and self.outbox.last_report > self._sent_upto:
+            self.wake()
 
     def _want(self) -> dict[TaskType, int]:
-        want = dict(self._ahead)
+        want: dict[TaskType, int] = {}
+        if (ahead := self._ahead) is not None and not self.outbox.flags & _OVER.get(
+            ahead.kind, Flag.FINISHED
+        ):
+            count = ahead.count(self.outbox.master_epoch)
+            if self.outbox.count_received(ahead.kind) < REFILL * count:
+                want[ahead.kind] = count
         for types in self._unserved_types():
             want.update({kind: max(want.get(kind, 0), 1) for kind in types})
         return want
@@ -326,12 +383,21 @@ class RemoteTasks:
         return [
             types
             for types in self._waiting
-            if not (self.outbox.has_received(*types) or self._is_unavailable(types))
+            if not (any(map(self.outbox.count_received, types)) or self._is_unavailable(types))
         ]
+
+    @property
+    def _keeps_call_open(self) -> bool:
+        """True if the master may have tasks for this worker, or needs some of it, at any time."""
+        ahead, outbox = self._ahead, self.outbox
+        if ahead is None or not self._shared or not outbox.informed:
+            return False
+        sought = outbox.flags & Flag.SOUGHT and outbox.has_received(ahead.kind)
+        return bool(sought or self._want())
 
     def _is_asked(self, types: tuple[TaskType, ...]) -> bool:
         """Return True if the exchange in flight requests these types."""
-        return self._call is not None and self._patient and all(kind in self._wanted for kind in types)
+        return self._call is not None and self._patient and all(kind in self._idle for kind in types)
 
     # The exchange thread ------------------------------------------------------------------------------------
 
@@ -345,6 +411,8 @@ class RemoteTasks:
                     self._exchange()
                     wait, self._unreachable_since = SHORTEST_RETRY, None
                 except AwayError:
+                    if self._away_since is None:
+                        self._away_since = time.monotonic()
                     wait = self._wait_for_master(wait)
         except Exception as error:  # RefusedError, or a master of another protocol version: final
             with self.changed:
@@ -370,9 +438,13 @@ class RemoteTasks:
             self.changed.wait_for(self._is_due, self._silence)
             if self._closed:
                 return
-            self._wanted = self._want()
-            request = self.outbox.request(self._wanted, reachability.obstacle(to=reachability.MASTER))
-            waits = self._heartbeat if self._is_waited_for and self.outbox.informed else 0.0
+            obstacle = reachability.obstacle(to=reachability.MASTER)
+            opens = self._keeps_call_open and not (self.outbox.is_unacknowledged or self.outbox.asked)
+            request = self.outbox.request(self._want(), obstacle)
+            self._idle = request.idle
+            waits = self._heartbeat if opens or (self._is_waited_for and self.outbox.informed) else 0.0
+            self._sent_at, self._sent_upto = time.monotonic(), self.outbox.last_report
+            self._answer_due = self._sent_at + waits
             message = codec.request_to(request, waits, self.outbox.flags)
             self._call = self._channel.begin(self._channel.stub.Exchange, message, waits + CALL_SECS)
             self._version, self._patient = 0, waits > 0
@@ -391,6 +463,7 @@ class RemoteTasks:
         if answer.flags & Flag.HUNG:
             self._end_hung()
         with self.changed:
+            self._away_since = None
             self.outbox.on_answer(answer)
             if self.takes_over:
                 self._draining.set()
@@ -399,7 +472,8 @@ class RemoteTasks:
     def _is_due(self) -> bool:
         outbox = self.outbox
         unacknowledged = outbox.is_unacknowledged and not self._gather_secs
-        return bool(self._closed or unacknowledged or self._is_waited_for or self._version or outbox.rejoin)
+        due = unacknowledged or self._is_waited_for or self._keeps_call_open or outbox.asked
+        return bool(self._closed or due or self._version or outbox.rejoin)
 
     @property
     def _is_waited_for(self) -> bool:
@@ -408,6 +482,8 @@ class RemoteTasks:
     @property
     def _silence(self) -> float:
         """Seconds until the next exchange if nothing is due."""
+        if self._shared and self.outbox.is_unacknowledged:
+            return min(self._heartbeat, self._longest_silence, self._gather_secs)
         return min(self._heartbeat, self._longest_silence)
 
     def _register(self) -> Joined:

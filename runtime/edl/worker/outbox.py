@@ -2,11 +2,12 @@
 reports.
 
 A report is kept until the master has stored it, and sent again from the number that the master acknowledges, also to a
-master that was restarted.
+master that was restarted. Tasks that were received and not begun may go to another worker, if the master asks.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict, deque
 from collections.abc import Iterable
 
@@ -21,15 +22,19 @@ from edl.tasks.protocol import (
     TaskUpdate,
     UpdateKind,
     WorkerGroup,
+    list_runs,
 )
 from edl.tasks.task import Report, Task, TaskType
+
+MOST_UPDATES = 256  # of a request; the next one has the others
 
 
 class Outbox:
     """Exchange state of one incarnation of an instance. Not thread-safe.
 
     `group` is the number of the group that this worker has the parameters of. `join_request` is the open one for the
-    next group, and `found` its answer. `regroup` is True if the current group is to end.
+    next group, and `found` its answer. `regroup` is True if the current group is to end. `asked` is True if the master
+    has asked for tasks and was not answered.
     """
 
     def __init__(self, instance: str, incarnation: int) -> None:
@@ -44,13 +49,19 @@ class Outbox:
         self.group = 0
         self.join_request: JoinRequest | None = None
         self.found: WorkerGroup | None = None
-        self.regroup = False
+        self.regroup = self.asked = False
+        self._open_epoch = 0  # last epoch that may be begun while the master answers; 0: any
         # Group and join request of the last request.
         self._requested: tuple[int, JoinRequest | None] = (0, None)
         self._sequence = self._requests = 0
         self._updates: deque[TaskUpdate] = deque()
-        self._held: dict[int, Report] = {}
+        self._held: dict[int, Report] = {}  # begun
         self._received: defaultdict[TaskType, deque[Task]] = defaultdict(deque)
+
+    @property
+    def last_report(self) -> int:
+        """Number of the last report."""
+        return self._sequence
 
     @property
     def is_unacknowledged(self) -> bool:
@@ -66,17 +77,30 @@ class Outbox:
         self.rejoin = self.informed = False
         self.flags = Flag.FINISHED if joined.finished else Flag.NONE
 
-    def take(self, *types: TaskType) -> Task | None:
-        """Remove and return a received task, types in order of preference, or None."""
-        waiting = next((self._received[kind] for kind in types if self._received[kind]), None)
-        return waiting.popleft() if waiting else None
+    def take(self, *types: TaskType, away: bool = False) -> Task | None:
+        """Begin a received task and return it, types in order of preference, or None.
+
+        `away`: no master answers, so tasks of epochs that are not open yet may be begun, too.
+        """
+        for kind in types:
+            received = self._received[kind]
+            if received and (away or self._is_open(received[0])):
+                task = received.popleft()
+                self._held[task.attempt] = Report(task)
+                return task
+        return None
 
     def has_received(self, *types: TaskType) -> bool:
         """Return True if a task of these types was received and not taken."""
         return any(self._received[kind] for kind in types)
 
+    def count_received(self, kind: TaskType) -> int:
+        """Return the number of tasks of that type that were received and may be begun."""
+        received = self._received[kind]
+        return sum(map(self._is_open, received)) if self._open_epoch else len(received)
+
     def holds(self, kind: TaskType) -> bool:
-        """Return True if a task of that type is assigned and not reported."""
+        """Return True if a task of that type is begun and not reported."""
         return any(held.task.type == kind for held in self._held.values())
 
     def holds_lease(self, task: Task) -> bool:
@@ -112,10 +136,12 @@ class Outbox:
 
     def request(self, want: dict[TaskType, int], obstacle: str = "") -> Request:
         """Return the next request. `want` is the number of tasks to have received, by type."""
-        updates = tuple(update for update in self._updates if update.sequence > self.seen_upto)
-        missing = {kind: count - len(self._received[kind]) for kind, count in want.items()}
+        unseen = (update for update in self._updates if update.sequence > self.seen_upto)
+        updates = tuple(itertools.islice(unseen, MOST_UPDATES))
+        missing = {kind: count - self.count_received(kind) for kind, count in want.items()}
         self._requests += 1
         self._requested = (self.group, self.join_request)
+        self.asked = False
         return Request(
             self.instance,
             self.incarnation,
@@ -129,6 +155,9 @@ class Outbox:
             self.group,
             self.join_request,
             obstacle,
+            tuple(run for tasks in self._received.values() for run in list_runs(tasks)),
+            tuple(kind for kind, count in missing.items() if count == want[kind] > 0),
+            self._open_epoch,
         )
 
     def on_answer(self, answer: Answer) -> None:
@@ -150,11 +179,12 @@ class Outbox:
             self.found = answer.group
         while self._updates and self._updates[0].sequence <= answer.durable_upto:
             self._updates.popleft()
-        for lease in answer.revoked:
-            self._drop(lease)
+        self._open_epoch, self.asked = answer.open_epoch, bool(answer.asked)
+        for lease in answer.revoked:  # if it was begun it goes on, and its report is ignored
+            self._held.pop(lease, None)
+        self._drop({*answer.revoked, *answer.asked})
         for task in answer.tasks:
-            self._held[task.attempt] = Report(task)
-            self._received[task.type].append(task)
+            self._receive(task)
 
     # Groups -----------------------------------------------------------------------------------------------------
 
@@ -181,10 +211,18 @@ class Outbox:
         """Leases of done tasks with reports that the master may not have stored."""
         return {update.report.task.attempt for update in self._updates if update.kind == "done"}
 
-    def _drop(self, lease: int) -> None:
-        """Forget a revoked task. If it was begun it goes on, and its report is ignored."""
-        held = self._held.pop(lease, None)
-        if held is not None:
-            received = self._received[held.task.type]
-            if held.task in received:
-                received.remove(held.task)
+    def _is_open(self, task: Task) -> bool:
+        """Return True if the task may be begun while the master answers."""
+        return not self._open_epoch or task.type != "train" or task.number <= self._open_epoch
+
+    def _receive(self, task: Task) -> None:
+        """Add a task, before those of later epochs."""
+        received = self._received[task.type]
+        received.append(task)
+        if len(received) > 1 and received[-2].number > task.number:
+            self._received[task.type] = deque(sorted(received, key=lambda received: received.number))
+
+    def _drop(self, leases: set[int]) -> None:
+        """Forget tasks that were not begun."""
+        for kind, tasks in self._received.items() if leases else ():
+            self._received[kind] = deque(task for task in tasks if task.attempt not in leases)

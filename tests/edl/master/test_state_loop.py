@@ -102,7 +102,9 @@ def test_with_parameter_servers_a_lease_is_written_down_before_it_is_told() -> N
         subject = StateLoop(TaskManager(plan, None, ServerRecovery), state_store)
         await subject.join("worker-0", 0, {})
         answer = await subject.exchange(Request("worker-0", 0, 1, want={"train": 1}), 0.0, Flag.NONE)
-        assert [task.attempt for task in answer.tasks] == list(state_store.written[-1].leases)
+        written = state_store.written[-1]
+        written.expand_runs()
+        assert [task.attempt for task in answer.tasks] == list(written.leases)
 
     run(work())
 

@@ -21,6 +21,7 @@ from edl.tasks.protocol import Answer, Request, Servers
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import CONTROL, Report
 from edl.worker import master_client
+from edl.worker.ahead import Ahead
 from edl.worker.loop import DivergedError
 from edl.worker.master_client import RefusedError, RemoteTasks
 from tests.edl.worker.masters import SECONDS, TOKEN, Master, done, in_thread
@@ -37,7 +38,7 @@ def master(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Master]:
 def tasks(master: Master) -> Iterator[RemoteTasks]:
     with (
         MasterChannel(f"127.0.0.1:{master.port}", TOKEN) as channel,
-        RemoteTasks(channel, "worker-0", 0, ahead={"train": 3}) as source,
+        RemoteTasks(channel, "worker-0", 0, ahead=Ahead("train", 3)) as source,
     ):
         source.join()
         yield source
@@ -91,7 +92,7 @@ def test_reports_from_which_nothing_follows_are_told_together(master: Master) ->
     master.with_leases(count)
     with (
         MasterChannel(f"127.0.0.1:{master.port}", TOKEN) as channel,
-        RemoteTasks(channel, "worker-0", 0, ahead={"train": 3}, gather_secs=SECONDS) as tasks,
+        RemoteTasks(channel, "worker-0", 0, ahead=Ahead("train", 3), gather_secs=SECONDS) as tasks,
     ):
         tasks.join()
         for _ in range(3):
@@ -274,7 +275,7 @@ def test_whoever_waits_is_let_go(tasks: RemoteTasks) -> None:
 def test_who_leaves_gives_back_what_was_not_begun(master: Master) -> None:
     with (
         MasterChannel(f"127.0.0.1:{master.port}", TOKEN) as channel,
-        RemoteTasks(channel, "worker-0", 0, ahead={"predict": 3}) as tasks,
+        RemoteTasks(channel, "worker-0", 0, ahead=Ahead("predict", 3)) as tasks,
     ):
         tasks.join()
         task = tasks.next("predict")

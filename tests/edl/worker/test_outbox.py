@@ -14,6 +14,7 @@ def test_how_far_a_task_is_is_told_with_all_its_sums() -> None:
     )
     alone, member = Outbox("worker-0", 0), Outbox("worker-1", 0)
     alone.on_answer(Answer(1, (task,)))
+    assert alone.take("train") == task
     alone.progress(Report(task, 40, 2, 8.0, 20.0))
     member.enter(1, [Report(task, 40, 2, 8.0, 20.0)], ())
     assert alone.request({}).held == member.request({}).held == (wanted,)

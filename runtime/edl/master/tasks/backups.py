@@ -7,6 +7,7 @@ Tasks without parameters are independent of each other, and results are staged b
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from statistics import median
 
 from edl.master.tasks.lease_table import LeaseTable, task_name
@@ -21,7 +22,8 @@ _RECENT = 101  # tasks with remembered times
 class Backups:
     """Times of the tasks of one type, by lease, and the tasks that are to have a backup.
 
-    Leases of an earlier master begin when they are seen first.
+    A task begins when its worker first names it as begun, or gets it and has no other one; those that it holds in
+    advance are not late.
     """
 
     def __init__(self, table: LeaseTable, kind: TaskType) -> None:
@@ -32,8 +34,11 @@ class Backups:
         self._begun: dict[int, float] = {}
         self._took: deque[float] = deque(maxlen=_RECENT)
 
-    def on_begin(self, lease: int, now: float) -> None:
-        self._begun.setdefault(lease, now)
+    def on_begin(self, tasks: Iterable[Task], now: float) -> None:
+        """Record tasks that a worker has begun."""
+        for task in tasks:
+            if task.type == self._kind:
+                self._begun.setdefault(task.attempt, now)
 
     def on_done(self, lease: int, now: float) -> None:
         """Record that the task of a lease is done."""
@@ -50,14 +55,12 @@ class Backups:
         self._overdue = []
         if self._table.job.waits(self._kind):
             return
-        leases = self._table.state.of_type(self._kind)
-        for lease in leases:
-            self.on_begin(lease, now)
-        self._begun = {lease: self._begun[lease] for lease in leases}
+        leases = self._table.state.leases
+        self._begun = {lease: begun for lease, begun in self._begun.items() if lease in leases}
         if len(self._took) < LEAST_DONE:
             return
         longest = max(LEAST_SECS, FACTOR * median(self._took))
-        late = [lease for lease in leases if now - self._begun[lease] > longest]
+        late = [lease for lease, begun in self._begun.items() if now - begun > longest]
         late.sort(key=self._begun.__getitem__, reverse=True)
         self._overdue = [lease for lease in late if not self._table.has_backup(lease)]
 

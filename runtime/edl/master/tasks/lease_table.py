@@ -52,6 +52,7 @@ class LeaseTable:
         self.state = state
         self.log = log
         self._checkpoints = checkpoints
+        state.expand_runs()
         state.begin_epoch()
         self.job = Job(plan, state.job, merge=self._merge)
         self.went_back: Summary | None = None  # earliest point of rollbacks that the caller has not taken yet
@@ -74,9 +75,9 @@ class LeaseTable:
         """Return the leases of an owner, oldest first."""
         return list(self._of[owner])
 
-    def take(self, kind: TaskType, owner: str) -> Task | None:
-        """Assign the next task of that type, or return None if none is available now."""
-        task = self.job.take(kind, self.state.next_lease())
+    def take(self, kind: TaskType, owner: str, upto: int = 0) -> Task | None:
+        """Assign the next task of that type, or return None if none is available now. See `Job.take`."""
+        task = self.job.take(kind, self.state.next_lease(), upto)
         if task is not None:
             self._add(task, owner)
         return task

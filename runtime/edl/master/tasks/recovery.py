@@ -24,14 +24,15 @@ class RecoveryPolicy:
     """Policy of jobs without parameters: the loss of an instance only returns its tasks.
 
     `readmits`: an instance that was given up may continue with its state. `adopts`: a lease that an earlier master did
-    not persist may continue. `written_first`: leases are persisted before they are announced. `ends_on_failure`: a
-    worker counts as lost when a training task raises on it. `rendezvous` forms the groups of workers, and `owners`
-    determines the owner of each lease.
+    not persist may continue. `written_first`: all leases are persisted before they are announced. `shares`: tasks that
+    a worker has not begun may go to another one. `ends_on_failure`: a worker counts as lost when a training task raises
+    on it. `rendezvous` forms the groups of workers, and `owners` determines the owner of each lease.
     """
 
     readmits = True
     adopts = True
     written_first = False
+    shares = True
     ends_on_failure = False
     rendezvous: NoGroups | RendezvousManager = NoGroups()
     owners = Ownership()
@@ -108,6 +109,7 @@ class TrainerRecovery(RecoveryPolicy):
     """
 
     readmits = False  # its weights are newer than the checkpoint
+    shares = False
     ends_on_failure = True  # its weights include a part of the task
 
     def begin(self) -> None:

@@ -7,7 +7,7 @@ Recovery from a lost worker depends on where the parameters are: see `edl.master
 * A worker that leaves, dies or is silent for `lease_secs` loses its tasks. That never counts against a task. A task
   that *raises* is tried three times; then the job fails and names it. So is a task if its worker *hangs* in it.
 * A worker names its leases with every request. A lease that it does not name never reached it and is returned to the
-  queue.
+  queue. It holds some in advance, so that it goes on while no master answers (`edl.master.tasks.sharing`).
 * Stored leases stay valid after a restart. A lease that was not stored is void, but a report on it counts as long as
   the task is not assigned to another worker: it was computed on the same rows.
 """
@@ -29,10 +29,11 @@ from edl.master.tasks.lease_table import LeaseCheckpoints, LeaseTable, report_of
 from edl.master.tasks.ownership import DoneRows
 from edl.master.tasks.progress_watch import Hanging, ProgressWatch
 from edl.master.tasks.recovery import Gain, RecoveryPolicy
+from edl.master.tasks.sharing import Sharing
 from edl.ps.checkpoint.content import Progress
 from edl.tasks.job_state import Job, Plan
 from edl.tasks.protocol import Answer, Flag, Joined, Request, Servers, TaskUpdate
-from edl.tasks.task import CONTROL, Report, Summary, Task
+from edl.tasks.task import CONTROL, Report, Summary, Task, TaskType
 
 ATTEMPTS = 3  # attempts of a task that raises
 HEARTBEATS = 400  # of all workers per second, at the most: an exchange takes half a millisecond of a core
@@ -86,6 +87,8 @@ class TaskManager:
         self._watch = ProgressWatch(task_timeout, measured=plan.kind != "search")
         self._hung: dict[str, int] = {}  # incarnations that are to exit
         self._backups = Backups(self._table, plan.kind) if plan.kind in ("predict", "evaluate") else None
+        shared = plan.kind if self._recovery.shares and plan.kind != "search" else None
+        self._sharing = Sharing(shared, self.state.leases, lambda: self._table.job)
 
     @property
     def job(self) -> Job:
@@ -97,10 +100,12 @@ class TaskManager:
         """True if nothing is left to do, for whatever reason."""
         return self._table.is_finished
 
-    @property
-    def written_first(self) -> bool:
-        """True if leases must be persisted before they are announced."""
-        return self._recovery.written_first
+    def is_written_first(self, tasks: Iterable[Task]) -> bool:
+        """Return True if the leases of these tasks must be persisted before they are announced.
+
+        Another worker could get tasks that the next master does not know of.
+        """
+        return any(self._recovery.written_first or task.type == self._sharing.kind for task in tasks)
 
     @property
     def is_awaited(self) -> bool:
@@ -163,6 +168,7 @@ class TaskManager:
         if member is None or member.incarnation != incarnation or member.gone:
             return
         member.gone = True
+        self._sharing.forget(instance)
         held = self._table.of(instance)
         for number in reversed(held):
             self._recovery.give_back(number)
@@ -220,6 +226,7 @@ class TaskManager:
             self._expire_leases(now)
         self.job.tick(now)
         self.rendezvous.tick(now)
+        self._sharing.balance(now)
 
     def _expire_leases(self, now: float) -> None:
         """Give up workers that are silent for the time of a lease, or hang; find tasks that take too long."""
@@ -250,7 +257,9 @@ class TaskManager:
             member.last_request = request.number
             if request.seen_upto <= member.upto:
                 self._apply(request, member, now)
-        return self.answer(request)
+        answer = self.answer(request)
+        self._sharing.balance(now)
+        return answer
 
     def answer(self, request: Request) -> Answer:
         """Assign the tasks that a worker wants, as far as available. Second part of `exchange`; may be repeated."""
@@ -267,11 +276,13 @@ class TaskManager:
             self.state.epoch,
             tasks,
             tuple(self._list_revoked(request)),
-            self._flags() | self._recovery.flags_for(request),
+            self._flags() | self._recovery.flags_for(request) | self._sharing.flags_for(request.instance),
             member.upto,
             upto if incarnation == member.incarnation else 0,
             self.servers if self.servers and self.servers.number != request.servers else None,
             self.rendezvous.requested_group(request),
+            self._sharing.asked(request.instance),
+            self._sharing.open_epoch,
         )
 
     def _unknown(self, request: Request) -> Answer:
@@ -295,15 +306,7 @@ class TaskManager:
                 self._take(update, request, now)
         if member.gone:  # one of the reports ended it
             return
-        named = {held.task.attempt for held in request.held}
-        # An answer that the worker has cancelled, to report something, is repeated, so that its tasks stay in order.
-        # Tasks that it gives back come before them.
-        again = request.want if all(update.kind != "given back" for update in request.updates) else {}
-        for owner in self.owners.list_owners(request):
-            self._table.confirm(owner, named)
-            named.update(self._table.list_undelivered(owner, again))
-            for number in [number for number in reversed(self._table.of(owner)) if number not in named]:
-                self._recovery.give_back(number)
+        self._return_unnamed(request)
         for held in request.held:
             lease, owner = (
                 self.state.leases.get(held.task.attempt),
@@ -314,6 +317,27 @@ class TaskManager:
             elif lease.instance == owner:
                 lease.rows, lease.steps = held.rows, held.steps
                 lease.loss, lease.weight = held.loss, held.weight
+        for task in _waiting_tasks(request):
+            if task.attempt not in self.state.leases:
+                self._adopt(task, self.owners.of_request(task.type, request))
+        self._sharing.on_request(request)
+        if self._backups is not None:
+            self._backups.on_begin((held.task for held in request.held), now)
+
+    def _return_unnamed(self, request: Request) -> None:
+        """Return leases that a request does not name to the queue."""
+        named = {held.task.attempt for held in request.held}
+        named.update(task.attempt for task in _waiting_tasks(request))
+        for number in sorted(self._sharing.take_asked(request.instance, named), reverse=True):
+            self._table.give_back(number)
+        # An answer that the worker has cancelled, to report something, is repeated, so that its tasks stay in order.
+        # Tasks that it gives back come before them.
+        again = request.want if all(update.kind != "given back" for update in request.updates) else {}
+        for owner in self.owners.list_owners(request):
+            self._table.confirm(owner, named)
+            named.update(self._table.list_undelivered(owner, again))
+            for number in [number for number in reversed(self._table.of(owner)) if number not in named]:
+                self._recovery.give_back(number)
 
     def _adopt(self, task: Task, owner: str) -> bool:
         return bool(owner) and self._recovery.adopts and self._table.adopt(task, owner)
@@ -327,21 +351,32 @@ class TaskManager:
                 self._table.repeat(number) for number in self._table.list_undelivered(owner, {kind: count})
             ]
             yield from repeated
-            for _ in range(count - len(repeated)):
-                task = self._table.take(kind, owner)
-                if task is None and self._backups is not None:
-                    task = self._backups.take(kind, owner)
-                if task is None:
-                    break
-                if self._backups is not None:
-                    self._backups.on_begin(task.attempt, self.state.seconds)
-                yield task
+            granted = self._take_tasks(kind, owner, count - len(repeated))
+            yield from granted
+            self._sharing.on_grant(owner, (*repeated, *granted))
+
+    def _take_tasks(self, kind: TaskType, owner: str, count: int) -> list[Task]:
+        """Assign tasks to an owner, `count` at most."""
+        workers = sum(not member.gone for member in self.state.members.values())
+        most, epoch = self._sharing.limit(kind, owner, workers)
+        is_idle = not self._table.of(owner)
+        tasks: list[Task] = []
+        while len(tasks) < min(count, most):
+            task = self._table.take(kind, owner, upto=epoch)
+            if task is None and self._backups is not None:
+                task = self._backups.take(kind, owner)
+            if task is None:
+                break
+            tasks.append(task)
+        if self._backups is not None and is_idle:
+            self._backups.on_begin(tasks[:1], self.state.seconds)
+        return tasks
 
     def _list_revoked(self, request: Request) -> Iterable[int]:
         """Yield the named leases that the worker has lost."""
-        for held in request.held:
-            if held.task.attempt not in self.state.leases and self.owners.of_request(held.task.type, request):
-                yield held.task.attempt
+        for task in (*(held.task for held in request.held), *_waiting_tasks(request)):
+            if task.attempt not in self.state.leases and self.owners.of_request(task.type, request):
+                yield task.attempt
 
     @property
     def signal(self) -> tuple[object, ...]:
@@ -349,7 +384,7 @@ class TaskManager:
         stand_ins = tuple(record.instance for record in self.state.servers)
         news = self._flags(), self.state.generation, self.servers, bool(self.state.revoking), stand_ins
         overdue = self._backups.due if self._backups is not None else 0
-        return *news, overdue, *self.rendezvous.signal, self.job.available
+        return *news, overdue, *self._sharing.signal, *self.rendezvous.signal, self.job.available
 
     def _flags(self) -> Flag:
         job = self.job
@@ -481,7 +516,8 @@ class TaskManager:
     def to_store(self) -> tuple[MasterState, Marks]:
         """Return the state to write now, and the marks to pass to `written` afterwards."""
         self.unstored = 0
-        return msgspec.structs.replace(self.state, job=self.job.to_state(doing=True)), self._marks()
+        state = msgspec.structs.replace(self.state.with_runs(), job=self.job.to_state(doing=True))
+        return state, self._marks()
 
     def on_written(self, marks: Marks) -> None:
         """Record that the state of these marks is durable."""
@@ -492,3 +528,8 @@ class TaskManager:
         members = self.state.members.items()
         reports = {name: (member.incarnation, member.upto) for name, member in members}
         return Marks(reports, self.state.rendezvous.number)
+
+
+def _waiting_tasks(request: Request) -> Iterable[Task]:
+    """Yield the tasks that a worker has not begun."""
+    return (task for run in request.waiting for task in run.tasks)
