@@ -46,6 +46,7 @@ from edl.worker.strategies.factory import on_servers
 from edl.worker.strategies.ps_base import ServerStrategy
 from edl.worker.trainer import Trainer
 
+MOST_KEPT = 1 << 30  # bytes of weights that are kept of epochs which end while no master answers
 AHEAD_IN_GROUP, LEAST_IN_GROUP = 6, 2  # of a group; the minimum lets a task be read while another is trained
 
 
@@ -125,7 +126,11 @@ class WorkerJob:
         trainer, store = self._trainer(self.tasks, weights=self._fresh_weights()), self._store
         if (checkpoint := checkpoint_to_resume(store, self.resume)) is not None:
             trainer.resume(checkpoint)
-        trainer.write_checkpoints(self._checkpointer(store, self.tasks.begin_checkpoint))
+        local = cast(Local, trainer.worker.strategy)
+        trainer.write_checkpoints(
+            self._checkpointer(store, self.tasks.begin_checkpoint), may=lambda: not local.postponed
+        )
+        self.tasks.most_postponed = _most_postponed(trainer.adapter)
         self._train(trainer)
 
     def _train_on_servers(self) -> None:
@@ -168,9 +173,10 @@ class WorkerJob:
             tasks.parameters.warm_up()
             trainer.write_checkpoints(
                 self._checkpointer(store, tasks.begin_checkpoint),
-                may=lambda: tasks.leads,
+                may=lambda: tasks.leads and not tasks.has_postponed,
                 unconcluded=lambda: tasks.unconcluded_epoch,
             )
+            self.tasks.most_postponed = _most_postponed(trainer.adapter)
             self._train(trainer)
 
     # Training ------------------------------------------------------------------------------------------------
@@ -235,3 +241,14 @@ class WorkerJob:
     def _describe(self, metrics: Mapping[str, Metric]) -> None:
         """Report to the master how the metrics' states merge."""
         self.tasks.describe({name: merge_kind(metric) for name, metric in metrics.items()})
+
+
+def _most_postponed(adapter: Adapter) -> int:
+    """Return the number of epochs whose weights may be kept to measure them later: 0 for other models than networks.
+
+    Whether trees go on as before when earlier ones are measured in between is not known.
+    """
+    if not hasattr(adapter, "gradients"):
+        return 0
+    size = sum(array.nbytes for array in adapter.get_weights().values())
+    return MOST_KEPT // max(1, size)

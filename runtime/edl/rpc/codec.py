@@ -137,6 +137,7 @@ def answer_to(answer: Answer) -> pb.ExchangeResponse:
         group=_group_to(answer.group),
         asked=answer.asked,
         open_epoch=answer.open_epoch,
+        certain_epoch=answer.certain_epoch,
     )
 
 
@@ -152,6 +153,7 @@ def answer_from(message: pb.ExchangeResponse) -> Answer:
         _group_from(message),
         tuple(message.asked),
         message.open_epoch,
+        message.certain_epoch,
     )
 
 

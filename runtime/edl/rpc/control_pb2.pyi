@@ -256,7 +256,7 @@ class WorkerGroup(_message.Message):
     def __init__(self, number: _Optional[int] = ..., members: _Optional[_Iterable[str]] = ..., holders: _Optional[int] = ..., address: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExchangeResponse(_message.Message):
-    __slots__ = ("master_epoch", "tasks", "revoked", "flags", "seen_upto", "durable_upto", "servers", "group", "asked", "open_epoch")
+    __slots__ = ("master_epoch", "tasks", "revoked", "flags", "seen_upto", "durable_upto", "servers", "group", "asked", "open_epoch", "certain_epoch")
     class Flag(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         NONE: _ClassVar[ExchangeResponse.Flag]
@@ -295,6 +295,7 @@ class ExchangeResponse(_message.Message):
     GROUP_FIELD_NUMBER: _ClassVar[int]
     ASKED_FIELD_NUMBER: _ClassVar[int]
     OPEN_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    CERTAIN_EPOCH_FIELD_NUMBER: _ClassVar[int]
     master_epoch: int
     tasks: _containers.RepeatedCompositeFieldContainer[Task]
     revoked: _containers.RepeatedScalarFieldContainer[int]
@@ -305,7 +306,8 @@ class ExchangeResponse(_message.Message):
     group: WorkerGroup
     asked: _containers.RepeatedScalarFieldContainer[int]
     open_epoch: int
-    def __init__(self, master_epoch: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., revoked: _Optional[_Iterable[int]] = ..., flags: _Optional[int] = ..., seen_upto: _Optional[int] = ..., durable_upto: _Optional[int] = ..., servers: _Optional[_Union[Servers, _Mapping]] = ..., group: _Optional[_Union[WorkerGroup, _Mapping]] = ..., asked: _Optional[_Iterable[int]] = ..., open_epoch: _Optional[int] = ...) -> None: ...
+    certain_epoch: int
+    def __init__(self, master_epoch: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., revoked: _Optional[_Iterable[int]] = ..., flags: _Optional[int] = ..., seen_upto: _Optional[int] = ..., durable_upto: _Optional[int] = ..., servers: _Optional[_Union[Servers, _Mapping]] = ..., group: _Optional[_Union[WorkerGroup, _Mapping]] = ..., asked: _Optional[_Iterable[int]] = ..., open_epoch: _Optional[int] = ..., certain_epoch: _Optional[int] = ...) -> None: ...
 
 class JobStatusRequest(_message.Message):
     __slots__ = ()

@@ -10,7 +10,8 @@ It knows no processes, leases or clock; the caller passes the time. A job in one
 
 A round measures the validation rows; `conclude` computes metrics from it and may end the training. Without such rows an
 epoch is concluded at once, and the training rows are measured after the last epoch. While a round is measured, tasks of
-the next epoch may be assigned; they are void if the conclusion ends the training.
+the next epoch may be assigned; they are void if the conclusion ends the training. Those of later epochs may be assigned
+too, up to the last epoch that is trained whatever the next conclusions decide.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from edl.tasks.ranges import STREAMED_ROWS, Ranges, epoch_ranges, epoch_steps, s
 from edl.tasks.task import Conclusion, JobProgress, Report, Round, Summary, Task, TaskType
 
 MOST_STEPS = 2**50  # of a script that decides when it ends; such a job has an epoch of steps instead of rows
+MOST_EPOCHS = 64  # begun and not concluded
 STEPWISE = Training(batch_size=1, minibatches_per_task=16, shuffle=False)
 
 
@@ -108,13 +110,20 @@ class Job:
     """State machine of one job. `began` is the second of its start, on the caller's clock.
 
     `merge` merges the metric states of two tasks. If it returns None, they stay separate until a worker concludes the
-    round.
+    round. `reserves`: tasks of later epochs are assigned in advance.
     """
 
     def __init__(
-        self, plan: Plan, state: JobState | None = None, *, merge: Merge | None = None, began: float = 0.0
+        self,
+        plan: Plan,
+        state: JobState | None = None,
+        *,
+        merge: Merge | None = None,
+        began: float = 0.0,
+        reserves: bool = False,
     ) -> None:
         self.plan = plan
+        self._reserves = reserves
         self._merge = merge
         self._began = began
         self.state = state or JobState()
@@ -142,6 +151,21 @@ class Job:
     def is_measuring(self) -> bool:
         """True if a round is open, so that its measurements are not concluded."""
         return any(pool.state.type in ("evaluate", "conclude") for pool in self._pools)
+
+    @property
+    def unconcluded_epoch(self) -> int:
+        """First epoch that is begun and not concluded; 0: none."""
+        return min([*(pool.state.number for pool in self._of("train")), *self.state.trained], default=0)
+
+    @property
+    def certain_epoch(self) -> int:
+        """Last epoch that is trained whatever the next conclusions decide."""
+        training, concluded = self.plan.training, self.state.curve.epochs
+        if not concluded or self.state.callbacks or training.tolerance or training.time_limit:
+            return concluded + 1
+        if not training.early_stopping:
+            return training.epochs
+        return concluded + max(1, training.early_stopping - self.state.curve.standing.since)
 
     @property
     def available(self) -> set[TaskType]:
@@ -414,7 +438,10 @@ class Job:
         """Return True if all tasks of the last epoch are assigned; it need not be concluded."""
         if self.is_stopped or not self._more_epochs() or any(pool.todo for pool in self._of("train")):
             return False
-        return len(list(self._of("train"))) + len(self.state.trained) <= 1
+        begun = len(list(self._of("train"))) + len(self.state.trained)
+        return begun <= 1 or (
+            self._reserves and begun < MOST_EPOCHS and self.state.epoch < self.certain_epoch
+        )
 
     def _begin_epoch(self) -> None:
         self.state.epoch += 1

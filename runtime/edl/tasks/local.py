@@ -72,6 +72,10 @@ class LocalTasks:
             if isinstance(row, EpochEnd):
                 self._listener(row)
 
+    def postpones(self, task: Task) -> bool:
+        """Return False: an epoch is measured at once."""
+        return False
+
     def report_failure(self, task: Task, error: Exception) -> bool:
         """Return False: no other worker can do it."""
         return False

@@ -162,7 +162,8 @@ class Answer(msgspec.Struct, frozen=True):
     Reports up to `seen_upto` are accepted, and the next ones expected; those up to `durable_upto` survive the master.
     `servers` are the present addresses if the request had older ones. `group` is the requested group. `asked` are
     leases of tasks that other workers need, to be returned unless the task was begun. Training tasks of epochs after
-    `open_epoch` are begun only while no master answers; 0: all may be begun.
+    `open_epoch` are begun only while no master answers; 0: all may be begun. `certain_epoch` is the last epoch that is
+    trained whatever the next conclusions decide.
     """
 
     master_epoch: int
@@ -175,6 +176,7 @@ class Answer(msgspec.Struct, frozen=True):
     group: WorkerGroup | None = None
     asked: tuple[int, ...] = ()
     open_epoch: int = 0
+    certain_epoch: int = 0
 
 
 class Joined(msgspec.Struct, frozen=True):

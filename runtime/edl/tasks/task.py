@@ -196,6 +196,10 @@ class TaskSource(Protocol):
         """Report the task as done."""
         ...
 
+    def postpones(self, task: Task) -> bool:
+        """Return True if the next epoch is to begin although nobody can measure the one that this task has ended."""
+        ...
+
     def report_failure(self, task: Task, error: Exception) -> bool:
         """Report that the task raised `error`. Return True if it is repeated and this worker continues."""
         ...

@@ -205,9 +205,11 @@ class Worker:
         return True
 
     def _settle(self, task: Task) -> None:
-        """Report what is settled after this task, or flush if its epoch is to be measured now."""
+        """Report what is settled after this task, or flush if its epoch is to be measured now, or later."""
         if task.settles:
             self._flush()
+            if self.source.postpones(task):
+                self.strategy.postpone(task.number)
         else:
             self.report_settled()
 
@@ -223,7 +225,7 @@ class Worker:
     def _do_control_task(self, task: Task, handler: ControlTaskHandler, meter: Meter | None) -> None:
         def do() -> Report:
             if task.type == "evaluate":
-                with self.strategy.scoring(), self._stream(task, self.measured_as, meter) as blocks:
+                with self.strategy.scoring(task.round), self._stream(task, self.measured_as, meter) as blocks:
                     return measure(task, blocks, self.scorer, self.metrics)
             handle = handler.conclude if task.type == "conclude" else handler.export
             return Report(task, conclusion=handle(task.round or Round()))

@@ -94,6 +94,12 @@ class RemoteTasks:
         self.changed = threading.Condition()
         self._waiting: list[tuple[TaskType, ...]] = []  # types that threads in `next` wait for
         self._awaiting = 0  # threads that wait for something other than tasks
+        # Epochs that may be measured later, if their end comes while no master answers; their weights are kept.
+        self.most_postponed = 0
+        self._postponed: list[int] = []  # since the last answer
+        self.has_moved_on: Callable[[], bool] = lambda: (
+            False
+        )  # True if this worker's group goes on without a master
         self._idle: tuple[TaskType, ...] = ()  # types of which it said that this worker has none
         self._call: Any = None  # exchange in flight
         self._patient = False  # True if it waits at the master for something to do
@@ -156,7 +162,8 @@ class RemoteTasks:
                         return None
                     if not self._is_asked(types):
                         self.wake()
-                    self.changed.wait(LOOK_SECS if self.outbox.has_received(*types) else None)
+                    looks = self.most_postponed or self.outbox.has_received(*types)
+                    self.changed.wait(LOOK_SECS if looks else None)
                     if self._ahead is not None:
                         self._ahead.on_wait()
             finally:
@@ -182,9 +189,8 @@ class RemoteTasks:
             if followed or not self._gather_secs:
                 self.wake()
             self._send_gathered()
-            if followed:
-                goes_on = self._shared and report.task.settles
-                self._wait_until_seen(number, lambda: goes_on and self.outbox.has_received(kind))
+            if followed and not self._wait_until_seen(number, lambda: self._may_go_on(report.task)):
+                self._postponed.append(report.task.number)
             self.check()
 
     def describe(self, metric_kinds: Mapping[str, str]) -> None:
@@ -323,14 +329,34 @@ class RemoteTasks:
             return now - self._away_since > AWAY_SECS
         return self._call is not None and now - self._answer_due > AWAY_SECS
 
-    def _wait_until_seen(self, number: int, may_go_on: Callable[[], bool] = lambda: False) -> None:
-        """Wait until the master has the report of that number, or is away and this worker may go on."""
+    def _wait_until_seen(self, number: int, may_go_on: Callable[[], bool] = lambda: False) -> bool:
+        """Wait until the master has the report of that number. Return False if it is away and this worker may go on."""
         while not (self.outbox.seen_upto >= number or self.is_disconnected):
-            if may_go_on() and self.is_away:
-                return
-            self.changed.wait(LOOK_SECS if may_go_on() else None)
+            if may_go_on():
+                return False
+            self.changed.wait(LOOK_SECS if self._shared or self.most_postponed else None)
         if self._ahead is not None:
             self._ahead.on_wait()
+        return True
+
+    def _may_go_on(self, task: Task) -> bool:
+        """Return True if this worker may go on after the last task of an epoch, or of the job, without a master."""
+        if not task.settles or task.type in ("conclude", "export"):
+            return False
+        if self._shared:
+            return self.is_away and self.outbox.has_received(task.type)
+        return self.may_postpone(task.number, len(self._postponed))
+
+    def may_postpone(self, epoch: int, others: int) -> bool:
+        """Return True if no master can have this epoch measured, which has ended, and the next one may begin meanwhile.
+
+        So it may if it is trained whatever the next conclusions decide. `others` is the number of epochs that wait.
+        """
+        may = others < self.most_postponed and 0 < epoch < self.outbox.certain_epoch
+        return may and self.is_away
+
+    def postpones(self, task: Task) -> bool:
+        return not self._shared and task.number in self._postponed
 
     def _is_unavailable(self, types: tuple[TaskType, ...]) -> bool:
         """Return True if no task of these types can come, as far as the master's last answer says."""
@@ -338,13 +364,12 @@ class RemoteTasks:
         if flags & (Flag.FINISHED | Flag.TAKE_OVER):
             return True
         if types == ("train",):
-            # What was received belongs to epochs that are not open yet: the master may open them first.
-            closed = self.outbox.has_received("train") and self._is_asked(types)
-            flush = (bool(flags & Flag.DRY) or closed) and self.outbox.holds("train")
+            flush = bool(flags & Flag.DRY) and self.outbox.holds("train")
             return self.is_pending or flush or bool(flags & (Flag.TRAIN_OVER | Flag.STOPPED))
         if types == CONTROL:
             may_come = self._control_flags | Flag.TRAIN_OVER | Flag.STOPPED
-            return self.outbox.regroup or (self.outbox.informed and not flags & may_come)
+            is_over = self.outbox.informed and not flags & may_come
+            return self.outbox.regroup or is_over or self.has_moved_on()
         return bool(flags & Flag.PREDICT_OVER)
 
     def wake(self) -> None:
@@ -464,6 +489,7 @@ class RemoteTasks:
             self._end_hung()
         with self.changed:
             self._away_since = None
+            self._postponed.clear()
             self.outbox.on_answer(answer)
             if self.takes_over:
                 self._draining.set()

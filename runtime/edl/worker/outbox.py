@@ -50,6 +50,7 @@ class Outbox:
         self.join_request: JoinRequest | None = None
         self.found: WorkerGroup | None = None
         self.regroup = self.asked = False
+        self.certain_epoch = 0  # last one that is trained whatever the next conclusions decide
         self._open_epoch = 0  # last epoch that may be begun while the master answers; 0: any
         # Group and join request of the last request.
         self._requested: tuple[int, JoinRequest | None] = (0, None)
@@ -179,6 +180,7 @@ class Outbox:
             self.found = answer.group
         while self._updates and self._updates[0].sequence <= answer.durable_upto:
             self._updates.popleft()
+        self.certain_epoch = answer.certain_epoch
         self._open_epoch, self.asked = answer.open_epoch, bool(answer.asked)
         for lease in answer.revoked:  # if it was begun it goes on, and its report is ignored
             self._held.pop(lease, None)

@@ -275,6 +275,7 @@ class Trainer:
             if 0 < training.early_stopping <= now.since:
                 epochs = f"{epoch_of(self._program.spec.framework in TREES)}s"
                 self.stop_training(f"no lower validation loss in {now.since} {epochs}")
+        self._strategy.drop(round_.epoch)
         self._callbacks.end_epoch(round_.epoch, round_.trained.mean_loss, values)
 
     # Control of the callbacks ----------------------------------------------------------------------------

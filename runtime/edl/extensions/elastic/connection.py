@@ -129,7 +129,7 @@ class _Parameters:
     def keep(self, epoch: int) -> None:
         """Keep nothing: the script decides which weights it saves."""
 
-    def keep_best(self, epoch: int) -> None:
+    def keep_best(self, best: int, epoch: int) -> None:
         """Drop nothing."""
 
 

@@ -54,7 +54,7 @@ class LeaseTable:
         self._checkpoints = checkpoints
         state.expand_runs()
         state.begin_epoch()
-        self.job = Job(plan, state.job, merge=self._merge)
+        self.job = Job(plan, state.job, merge=self._merge, reserves=True)
         self.went_back: Summary | None = None  # earliest point of rollbacks that the caller has not taken yet
         # Leases of each owner, in their order. True: the owner has it, as far as is known. It may not have received the
         # answer with one that is False.
@@ -191,7 +191,7 @@ class LeaseTable:
         before = self.state.go_back()
         self._of.clear()
         self._partners.clear()
-        self.job = Job(self.plan, _copy_state(before) if before else None, merge=self._merge)
+        self.job = Job(self.plan, _copy_state(before) if before else None, merge=self._merge, reserves=True)
         state = self.job.state
         if self.went_back is None or state.step < self.went_back.steps:
             self.went_back = Summary(state.rows, state.step, state.loss, state.weight)

@@ -26,7 +26,8 @@ class RecoveryPolicy:
     `readmits`: an instance that was given up may continue with its state. `adopts`: a lease that an earlier master did
     not persist may continue. `written_first`: all leases are persisted before they are announced. `shares`: tasks that
     a worker has not begun may go to another one. `ends_on_failure`: a worker counts as lost when a training task raises
-    on it. `rendezvous` forms the groups of workers, and `owners` determines the owner of each lease.
+    on it. `tells_dry`: a worker without a training task has to know if there is none now. `rendezvous` forms the groups
+    of workers, and `owners` determines the owner of each lease.
     """
 
     readmits = True
@@ -34,6 +35,7 @@ class RecoveryPolicy:
     written_first = False
     shares = True
     ends_on_failure = False
+    tells_dry = False
     rendezvous: NoGroups | RendezvousManager = NoGroups()
     owners = Ownership()
 
@@ -154,6 +156,7 @@ class ServerRecovery(RecoveryPolicy):
 
     adopts = False
     written_first = True
+    tells_dry = True
 
     @property
     def flags(self) -> Flag:

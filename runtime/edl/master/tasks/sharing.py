@@ -3,8 +3,8 @@
 A worker names the tasks that it has not begun with every request. Once none of their epoch is left in the queue, a
 worker without a task gets the later half of the longest queue of another one: the master asks for them, and that worker
 returns those that it has not begun by then. So an epoch ends when its last task is done, not when the slowest worker
-has done all that it holds. For the same reason tasks of the next epoch, which workers hold in advance too, are begun
-only when no task of the present one waits; or when no master answers.
+has done all that it holds. For the same reason tasks of later epochs, which workers hold in advance too, are begun only
+when no earlier one waits, and at most one epoch before them is not concluded; or when no master answers.
 """
 
 from __future__ import annotations
@@ -78,10 +78,18 @@ class Sharing:
 
     @property
     def open_epoch(self) -> int:
-        """Epoch of the first tasks that are not begun; 0 if there are none, no epochs, or a single worker."""
-        if self.kind != "train" or len(self._waiting.keys() | self._idle.keys()) < 2:
+        """Last epoch of which tasks may be begun; 0 if there are no epochs.
+
+        It follows the first one that is not concluded. If several workers train, it is the first one with tasks that
+        are not begun.
+        """
+        if self.kind != "train":
             return 0
-        return min([*self._list_queues(), *self._owners], default=0)
+        unconcluded = self._job().unconcluded_epoch
+        epochs = [unconcluded + 1] if unconcluded else []
+        if len(self._waiting.keys() | self._idle.keys()) > 1:
+            epochs += [*self._list_queues(), *self._owners]
+        return min(epochs, default=0)
 
     @property
     def has_idle(self) -> bool:

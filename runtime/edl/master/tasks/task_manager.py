@@ -14,7 +14,7 @@ Recovery from a lost worker depends on where the parameters are: see `edl.master
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
@@ -276,14 +276,22 @@ class TaskManager:
             self.state.epoch,
             tasks,
             tuple(self._list_revoked(request)),
-            self._flags() | self._recovery.flags_for(request) | self._sharing.flags_for(request.instance),
+            self._flags() | self._flags_for(request, tasks),
             member.upto,
             upto if incarnation == member.incarnation else 0,
             self.servers if self.servers and self.servers.number != request.servers else None,
             self.rendezvous.requested_group(request),
             self._sharing.asked(request.instance),
             self._sharing.open_epoch,
+            self.job.certain_epoch,
         )
+
+    def _flags_for(self, request: Request, tasks: Collection[Task]) -> Flag:
+        """Return the flags for one worker, which gets these tasks."""
+        flags = self._recovery.flags_for(request) | self._sharing.flags_for(request.instance)
+        if self._recovery.tells_dry and "train" in request.idle and not tasks:
+            flags |= Flag.DRY
+        return flags
 
     def _unknown(self, request: Request) -> Answer:
         """Answer an instance that has to register again, or to exit because it hangs."""

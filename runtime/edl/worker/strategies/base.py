@@ -8,7 +8,7 @@ to a point, and is settled once that is durable.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from edl.arrays import Array
 from edl.frameworks.adapter import Adapter, Floats, Minibatches
 from edl.models.weights import Weights
-from edl.tasks.task import Report
+from edl.tasks.task import Report, Round
 from edl.worker.learning_rate import Rates
 
 
@@ -60,12 +60,22 @@ class Strategy(Protocol):
         """Wait until all training is durable. Raises VoidError if it is void."""
         ...
 
-    def scoring(self) -> contextlib.AbstractContextManager[None]:
-        """Provide a context in which the model scores with the present parameters."""
+    def scoring(self, round_: Round | None = None) -> contextlib.AbstractContextManager[None]:
+        """Provide a context in which the model scores with the present parameters, or those kept for a round that is
+        measured later.
+        """
         ...
 
     def keep(self, epoch: int) -> None:
-        """Keep the present weights for this epoch, and drop those kept before."""
+        """Keep the weights of this epoch, the present ones unless it was postponed, and drop those of earlier ones."""
+        ...
+
+    def postpone(self, epoch: int) -> None:
+        """Keep the present weights until this epoch, which has just ended, is concluded."""
+        ...
+
+    def drop(self, epoch: int) -> None:
+        """Drop the weights that `postpone` has kept for this epoch, which is concluded."""
         ...
 
     def weights(self, epoch: int) -> Weights:
@@ -74,7 +84,10 @@ class Strategy(Protocol):
 
 
 class Local:
-    """Strategy that takes all steps locally, many of them in one compiled call. `kept` has weights by epoch."""
+    """Strategy that takes all steps locally, many of them in one compiled call.
+
+    `kept` has weights by epoch. They are of the best one, and of epochs that are not concluded yet.
+    """
 
     group = 1
     part = 0, 1
@@ -83,6 +96,7 @@ class Local:
         self._adapter = adapter
         self.step = 0
         self.kept: dict[int, Mapping[str, Array]] = {}
+        self.postponed: set[int] = set()
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         if rates is not None:
@@ -103,11 +117,34 @@ class Local:
     def flush(self) -> None:
         """Return at once: local steps are durable."""
 
-    def scoring(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
+    @contextlib.contextmanager
+    def scoring(self, round_: Round | None = None) -> Iterator[None]:
+        later = round_ is not None and round_.final and round_.step < self.step
+        kept = self.kept.get(round_.epoch) if round_ is not None and later else None
+        if kept is None:
+            yield
+            return
+        weights, state = self._adapter.get_weights(), self._adapter.get_state()
+        self._adapter.set_weights(kept)
+        try:
+            yield
+        finally:
+            self._adapter.set_weights(weights)
+            self._adapter.set_state(state)
 
     def keep(self, epoch: int) -> None:
-        self.kept = {epoch: self._adapter.keep()}
+        self.postponed.discard(epoch)
+        later = {number: weights for number, weights in self.kept.items() if number > epoch}
+        self.kept = {epoch: self.kept[epoch] if epoch in self.kept else self._adapter.keep(), **later}
+
+    def postpone(self, epoch: int) -> None:
+        self.kept[epoch] = self._adapter.keep()
+        self.postponed.add(epoch)
+
+    def drop(self, epoch: int) -> None:
+        if epoch in self.postponed:
+            self.kept.pop(epoch, None)
+        self.postponed.discard(epoch)
 
     def weights(self, epoch: int) -> Weights:
         if epoch:

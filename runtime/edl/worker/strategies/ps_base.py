@@ -24,7 +24,7 @@ from edl.models.weights import Weights
 from edl.ps import messages as msg
 from edl.ps.checkpoint import manifests
 from edl.ps.checkpoint.content import Progress
-from edl.tasks.task import Report
+from edl.tasks.task import Report, Round
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.ps_export import export_parameters, with_own
 from edl.worker.strategies.ps_model import PulledModel, ServerParameters
@@ -69,7 +69,7 @@ class ServerStrategy(ABC):
     # Scoring and endings ------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def scoring(self) -> Iterator[None]:
+    def scoring(self, round_: Round | None = None) -> Iterator[None]:
         """Load the present parameters and the mean of the workers' buffers; rows are pulled as they are needed."""
         self._ready()
         buffers = self._adapter.get_buffers()
@@ -91,6 +91,13 @@ class ServerStrategy(ABC):
         )
         for old in self._list_best_checkpoints()[:-KEPT]:
             self._store.remove(old)
+
+    def postpone(self, epoch: int) -> None:
+        raise RuntimeError("the parameters on servers go on while a round is measured, in any case")
+
+    def drop(self, epoch: int) -> None:
+        """Drop nothing, since nothing was postponed."""
+        return
 
     def weights(self, epoch: int) -> Weights:
         with self.scoring():

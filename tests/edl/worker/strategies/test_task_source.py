@@ -76,7 +76,7 @@ class Member:
     def keep(self, epoch: int) -> None:
         self.did.append(f"keep {epoch}")
 
-    def keep_best(self, epoch: int) -> None:
+    def keep_best(self, best: int, epoch: int) -> None:
         self.did.append(f"keep best {epoch}")
 
     def next(self) -> Task | None:

@@ -84,8 +84,13 @@ class LogThread:
         """Write the next entry; return False if training is over."""
         log, tasks = self._log, self._tasks
         if epoch := log.unconcluded_epoch:
-            self._execute(LogEntry("control", epoch=epoch))
-            self._execute(log.conclusion(epoch))
+            self._end_epoch(epoch)
+        elif (
+            log.postponed
+            and self._member.is_acknowledged
+            and not (tasks.is_away or self._member.is_measuring)
+        ):
+            self._execute(log.conclusion(log.postponed[-1]))
         elif self._member.is_measuring:
             self._execute(LogEntry("control"))
         elif tasks.is_stopped or tasks.is_over("train"):
@@ -94,6 +99,15 @@ class LogThread:
         elif task := tasks.next("train"):
             self._append(LogEntry("train", Report(task)))
         return True
+
+    def _end_epoch(self, epoch: int) -> None:
+        """Have an epoch measured and concluded; without a master, keep its weights until that is possible."""
+        if not self._tasks.may_postpone(epoch, len(self._log.postponed)):
+            self._execute(LogEntry("control", epoch=epoch))
+        if self._tasks.may_postpone(epoch, len(self._log.postponed)):
+            self._execute(LogEntry("postponed", epoch=epoch))
+        elif self._member.has_measured:
+            self._execute(self._log.conclusion(epoch))
 
     def _has_room(self) -> bool:
         """Return True if another entry may be written.

@@ -163,11 +163,19 @@ class GroupMember(Local, ABC):
 
         The members don't learn at the same time which epoch is the best.
         """
-        self.kept[epoch] = self._adapter.keep()
+        if epoch not in self.kept:
+            self.kept[epoch] = self._adapter.keep()
 
-    def keep_best(self, epoch: int) -> None:
-        """Drop the kept weights of all epochs but this one."""
-        self.kept = {number: weights for number, weights in self.kept.items() if number == epoch}
+    def postpone(self, epoch: int) -> None:
+        self.keep(epoch)
+
+    def drop(self, epoch: int) -> None:
+        """Drop nothing: the other members do not know yet that the epoch is concluded."""
+
+    def keep_best(self, best: int, epoch: int) -> None:
+        """Drop the kept weights of all epochs up to the concluded `epoch`, but those of the best one."""
+        kept = self.kept.items()
+        self.kept = {number: weights for number, weights in kept if number == best or number > epoch}
 
     def _ready(self) -> Group:
         if self._group is None or self._rendezvous.regroup:

@@ -36,6 +36,11 @@ class RendezvousClient:
         return bool(self._outbox.flags & (Flag.PENDING | Flag.MEASURING))
 
     @property
+    def has_measured(self) -> bool:
+        """True if the last answer of the master says that no round is open."""
+        return self._outbox.informed and not self.is_measuring
+
+    @property
     def is_acknowledged(self) -> bool:
         """True if the master has all reports, and its answer to them has come."""
         return self._outbox.informed and not self._outbox.is_unacknowledged

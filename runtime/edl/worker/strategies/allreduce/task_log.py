@@ -4,7 +4,8 @@ The first member writes the log into the group's store, all members execute it:
 
     train       a training task
     control     control tasks between two training tasks; at the end of an epoch, keep its weights
-    concluded   an epoch is concluded; the best epoch so far
+    postponed   no master answers: keep the weights of the ended epoch, which is measured later
+    concluded   an epoch is concluded, and all before it; the best epoch so far
     over        no training task is left
 
 All members execute the same entries in the same order, so they call the collectives in the same order. The position is
@@ -29,11 +30,11 @@ class LogEntry(msgspec.Struct, frozen=True):
     """Entry of the log.
 
     `task` is the task of `train`, as leased, with what was done of it before. `epoch` is the concluded epoch, or the
-    one that has ended in `control` (0 in the middle of one). `best` is the best epoch so far in `concluded`, 0 if
+    one that has ended in `control` (0 in the middle of one) and `postponed`. `best` is the best epoch so far in `concluded`, 0 if
     unknown. Reports of leases up to `durable` survive the master.
     """
 
-    kind: Literal["train", "control", "concluded", "over"]
+    kind: Literal["train", "control", "postponed", "concluded", "over"]
     task: Report | None = None
     epoch: int = 0
     best: int = 0
@@ -44,13 +45,15 @@ class GroupProgress(msgspec.Struct, frozen=True):
     """Position of a group in its tasks.
 
     `open` has the open training tasks in order, with their progress; `reports` those that the master may not have
-    stored; `ended` the last trained epoch; `concluded` the last epoch that is known to be concluded.
+    stored; `ended` the last trained epoch; `concluded` the last epoch that is known to be concluded, or is postponed.
+    The epochs in `postponed` are measured later.
     """
 
     open: tuple[Report, ...] = ()
     reports: tuple[Report, ...] = ()
     ended: int = 0
     concluded: int = 0
+    postponed: tuple[int, ...] = ()
 
 
 class LeftError(Exception):
@@ -62,14 +65,16 @@ class TaskLog:
 
     Three threads share it under the lock `changed`, which is notified on every change: the log thread appends entries,
     the reading thread takes them, the training thread does the tasks and executes the other entries. `ended` is the
-    last trained epoch, `concluded` the last one known to be concluded. Reports of leases up to `durable` survive the
-    master. `best` is an epoch that was concluded here, with the best epoch at that time.
+    last trained epoch, `concluded` the last one known to be concluded, or to be `postponed`: such epochs are measured
+    when a master answers again. Reports of leases up to `durable` survive the master. `best` is an epoch that was
+    concluded here, with the best epoch at that time.
     """
 
     def __init__(self, changed: threading.Condition) -> None:
         self.changed = changed
         self.ended = self.concluded = self.durable = 0
         self.best = (0, 0)
+        self.postponed: tuple[int, ...] = ()
         self._store: Store | None = None  # of the present group; None outside of a group
         self._number = 0  # of the next entry in the store
         self._entries = deque[LogEntry]()  # not taken
@@ -89,7 +94,7 @@ class TaskLog:
 
     def begin(self, unconcluded: int) -> None:
         """Begin at the start of the job or its checkpoint. `unconcluded` is the epoch that ended there, 0 for none."""
-        self.ended, self.concluded = unconcluded, max(0, unconcluded - 1)
+        self.ended, self.concluded, self.postponed = unconcluded, max(0, unconcluded - 1), ()
 
     def follow(self, progress: GroupProgress, store: Store) -> None:
         """Continue at this position in the log of the next group, which begins with the tasks that are open."""
@@ -99,7 +104,7 @@ class TaskLog:
         self._turns = deque([None] * len(self._turns))
         self._assigned.clear()
         self._reports = {report.task.attempt: report for report in progress.reports}
-        self.ended, self.concluded = progress.ended, progress.concluded
+        self.ended, self.concluded, self.postponed = progress.ended, progress.concluded, progress.postponed
         self.changed.notify_all()
 
     def leave(self, store: Store) -> None:
@@ -114,7 +119,7 @@ class TaskLog:
         reports = [*self._reports.values(), *done]
         tasks = [report for report in self.open if not _complete(report)]
         ended = max([self.ended, *(report.task.number for report in reports if report.task.settles)])
-        return GroupProgress(tuple(tasks), tuple(reports), ended, self.concluded)
+        return GroupProgress(tuple(tasks), tuple(reports), ended, self.concluded, self.postponed)
 
     @property
     def open(self) -> list[Report]:
@@ -211,8 +216,12 @@ class TaskLog:
     def on_turn(self) -> None:
         """Record that the entry is executed."""
         entry, self._executing = self._executing, None
-        if entry is not None and entry.kind == "concluded":
+        if entry is not None and entry.kind in ("concluded", "postponed"):
             self.concluded = entry.epoch
+        if entry is not None and entry.kind == "postponed":
+            self.postponed = (*self.postponed, entry.epoch)
+        elif entry is not None and entry.kind == "concluded":
+            self.postponed = tuple(epoch for epoch in self.postponed if epoch > entry.epoch)
         self.changed.notify_all()
 
     def has(self, task: Task) -> bool:

@@ -38,8 +38,8 @@ class Parameters(Protocol):
         """Keep the present parameters, which may be the best, besides those kept before."""
         ...
 
-    def keep_best(self, epoch: int) -> None:
-        """Drop the kept parameters of all epochs but this one."""
+    def keep_best(self, best: int, epoch: int) -> None:
+        """Drop the kept parameters of all epochs up to the concluded `epoch`, but those of the best one."""
         ...
 
 
@@ -69,6 +69,7 @@ class GroupTasks:
         self._without: Sequence[str] = ()
         self._first = False  # True if this member writes the log
         self._awake = False  # True while `next` does not wait
+        tasks.has_moved_on = self._has_moved_on
 
     # The rendezvous: called by the thread that trains -----------------------------------------------------------
 
@@ -140,6 +141,11 @@ class GroupTasks:
         return self._first and not self._tasks.is_over("export")
 
     @property
+    def has_postponed(self) -> bool:
+        """True if epochs are to be measured that ended earlier."""
+        return bool(self._log.postponed)
+
+    @property
     def unconcluded_epoch(self) -> int:
         """Epoch that has ended and is not known to be concluded, 0 for none. No member trains meanwhile."""
         return self._log.unconcluded_epoch
@@ -170,8 +176,13 @@ class GroupTasks:
         if entry is None:
             return self.regroup
         if entry.kind == "concluded":
-            if entry.best:
-                self.parameters.keep_best(entry.best)
+            if entry.best or self._training.keep == "last":
+                self.parameters.keep_best(entry.best, entry.epoch)
+            with self._changed:
+                self._log.on_turn()
+            return False
+        if entry.kind == "postponed":
+            self.parameters.keep(entry.epoch)
             with self._changed:
                 self._log.on_turn()
             return False
@@ -198,6 +209,10 @@ class GroupTasks:
         with self._changed:
             self._log.end(task)
 
+    def postpones(self, task: Task) -> bool:
+        """Return False: the log says what is postponed."""
+        return False
+
     def report_failure(self, task: Task, error: Exception) -> bool:
         return self._tasks.report_failure(task, error)
 
@@ -221,6 +236,13 @@ class GroupTasks:
         with self._changed:
             begun = next((report for report in self._log.open if report.rows), part)
             self._tasks.begin_checkpoint(folder, begun)
+
+    def _has_moved_on(self) -> bool:
+        """Return True if the group goes on without the control tasks that this member waits for."""
+        log = self._log
+        if not self._first:
+            return log.has_entries
+        return self._tasks.may_postpone(log.unconcluded_epoch, len(log.postponed))
 
     def _next_of_log(self) -> Task | None:
         with self._changed:

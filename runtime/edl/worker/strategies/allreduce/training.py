@@ -42,5 +42,5 @@ class GroupParameters:
     def keep(self, epoch: int) -> None:
         self._strategy.keep(epoch)
 
-    def keep_best(self, epoch: int) -> None:
-        self._strategy.keep_best(epoch)
+    def keep_best(self, best: int, epoch: int) -> None:
+        self._strategy.keep_best(best, epoch)
