@@ -175,6 +175,14 @@ class Job:
             types.discard("conclude")
         return types if "train" in types or not self._may_begin_epoch() else {*types, "train"}
 
+    def count_queue(self, kind: TaskType) -> int:
+        """Return the number of available tasks of that type; at the end of an epoch those of the next one."""
+        pools = list(self._of(kind))
+        todo = sum(pool.todo for pool in pools)
+        if todo or kind != "train" or not self._may_begin_epoch():
+            return todo
+        return len(pools[-1].ranges if pools else self._ranges(PoolState("train", self.state.epoch + 1)))
+
     def waits(self, kind: TaskType) -> bool:
         """Return True if a task of that type is available now."""
         return kind in self.available

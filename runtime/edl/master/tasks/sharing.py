@@ -105,8 +105,7 @@ class Sharing:
             return MOST, 0
         if self._idle and owner not in self._idle:
             return 0, 0
-        todo = sum(pool.todo for pool in self._job().pools if pool.state.type == kind)
-        share = max(1, -(-todo // max(1, len(self._idle) or workers)))
+        share = max(1, -(-self._job().count_queue(kind) // max(1, len(self._idle) or workers)))
         return share, self.open_epoch if self._idle else 0
 
     def asked(self, owner: str) -> tuple[int, ...]:
