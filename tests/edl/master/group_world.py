@@ -26,7 +26,7 @@ from tests.edl.master.test_schedules import finished
 
 LEASE = 10.0
 PIECE = 4096  # rows of a minibatch
-LEADER: dict[TaskType, int] = {"evaluate": 1, "conclude": 1, "export": 1, "train": 2}
+LEADER: dict[TaskType, int] = {"evaluate": 1, "conclude": 1, "export": 1, "train": 6}
 MEMBER: dict[TaskType, int] = {"evaluate": 1}
 
 Piece = tuple[int, int]  # epoch, first row

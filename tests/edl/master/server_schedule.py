@@ -18,7 +18,7 @@ from tests.edl.master.server_world import LEASE, World
 from tests.edl.master.test_schedules import finished
 
 PIECE = 4096  # rows of a push
-WANT: dict[TaskType, int] = {"evaluate": 1, "conclude": 1, "export": 1, "train": 2}
+WANT: dict[TaskType, int] = {"evaluate": 1, "conclude": 1, "export": 1, "train": 6}
 
 
 class Worker:
@@ -83,7 +83,9 @@ class Schedule(World):
         """Push a piece of the task in hands, or finish it, or begin another."""
         task = worker.task
         if task is None:
-            worker.task, worker.done, worker.pending = worker.outbox.take(*CONTROL, "train"), 0, None
+            away = self.random.random() < 0.1
+            worker.task = worker.outbox.take(*CONTROL, "train", away=away)
+            worker.done, worker.pending = 0, None
         elif not worker.outbox.holds_lease(task):
             if worker.generation == self.master.state.generation:  # it was given up
                 self.abandon(worker)

@@ -26,7 +26,7 @@ from tests.edl.master.blocks import blocks, drawn
 from tests.edl.master.listed_checkpoints import ListedCheckpoints
 
 LEASE = 10.0
-WANT: dict[TaskType, int] = {"evaluate": 1, "conclude": 1, "export": 1, "train": 2, "predict": 2}
+WANT: dict[TaskType, int] = {"evaluate": 1, "conclude": 1, "export": 1, "train": 6, "predict": 6}
 
 
 class Worker:
@@ -38,15 +38,15 @@ class Worker:
         self.pending_checkpoints: list[str] = []
         self.steps: list[tuple[int, int, int, int]] = []  # of a trainer: what its weights have taken
 
-    def do(self) -> Task | None:
-        """Finish the task in hands, and begin another; the finished one."""
+    def do(self, *, away: bool = False) -> Task | None:
+        """Finish the task in hands, and begin another, away from a master; the finished one."""
         done = self.task
         if done is not None:
             self.steps.append(
                 (done.number, done.id, done.skip, done.rows) if done.type == "train" else (0, 0, 0, 0)
             )
             self.outbox.report("done", finished(done))
-        self.task = self.outbox.take(*CONTROL, "train", "predict")
+        self.task = self.outbox.take(*CONTROL, "train", "predict", away=away)
         return done
 
 
@@ -130,7 +130,8 @@ class World:
         worker = self.random.choice(self.workers)
         actions: dict[Callable[[Worker], object], int] = {
             self.call: 45,
-            Worker.do: 30,
+            Worker.do: 25,
+            partial(Worker.do, away=True): 5,
             partial(self.call, lose_request=True): 5,
             partial(self.call, lose_answer=True): 5,
             lambda _: self.write(): 3,
@@ -235,20 +236,20 @@ def check_prediction(seed: int) -> None:
 
 def check_epochs(seed: int) -> None:
     rows = 9 * LEAST_ROWS + 77
-    plan = Plan("train", rows, 3 * STREAMED_ROWS, Training(epochs=2, batch_size=512))
+    plan = Plan("train", rows, 3 * STREAMED_ROWS, Training(epochs=4, batch_size=512))
     state = run(seed, plan, workers=3).master.job.state
-    assert state.rows == 2 * rows
-    assert [(row.epoch, row.loss) for row in state.curve.rows] == [(1, 2.0), (2, 2.0)]
+    assert state.rows == 4 * rows
+    assert [(row.epoch, row.loss) for row in state.curve.rows] == [(epoch, 2.0) for epoch in range(1, 5)]
     assert state.outcome is not None
 
 
 def check_trainer(seed: int, *, loses_disks: bool = False) -> None:
     rows = 9 * LEAST_ROWS + 77
-    plan = Plan("train", rows, 100, Training(epochs=2, batch_size=512))
+    plan = Plan("train", rows, 100, Training(epochs=3, batch_size=512))
     world = run(seed, plan, workers=1, recovery=TrainerRecovery, loses_disks=loses_disks)
-    assert world.master.job.state.rows == 2 * rows
+    assert world.master.job.state.rows == 3 * rows
     taken = [step[:3] for step in world.workers[0].steps if step[0]]
-    assert taken == [(epoch, position, 0) for epoch in (1, 2) for position in range(10)]
+    assert taken == [(epoch, position, 0) for epoch in (1, 2, 3) for position in range(10)]
 
 
 CHECKS: dict[str, Callable[[int], None]] = {

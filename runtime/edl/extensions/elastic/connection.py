@@ -28,6 +28,7 @@ from edl.program import read_spec
 from edl.rpc.channel import MasterChannel
 from edl.spec import Training
 from edl.tasks.task import Report
+from edl.worker.ahead import Ahead
 from edl.worker.checkpointing import Checkpointer
 from edl.worker.master_client import RemoteTasks
 from edl.worker.strategies.allreduce.task_source import GroupTasks
@@ -51,6 +52,7 @@ class JobConnection:
             self._channel,
             instance.name,
             instance.incarnation,
+            ahead=Ahead("train"),
             trainer=True,
             grouped=True,
             gather_secs=GATHER_SECS,
