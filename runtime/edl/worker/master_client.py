@@ -408,7 +408,7 @@ class RemoteTasks:
         return [
             types
             for types in self._waiting
-            if not (any(map(self.outbox.count_received, types)) or self._is_unavailable(types))
+            if not (self.outbox.may_begin(*types) or self._is_unavailable(types))
         ]
 
     @property

@@ -95,10 +95,13 @@ class Outbox:
         """Return True if a task of these types was received and not taken."""
         return any(self._received[kind] for kind in types)
 
+    def may_begin(self, *types: TaskType) -> bool:
+        """Return True if a task of these types was received and may be begun while the master answers."""
+        return any(self._received[kind] and self._is_open(self._received[kind][0]) for kind in types)
+
     def count_received(self, kind: TaskType) -> int:
-        """Return the number of tasks of that type that were received and may be begun."""
-        received = self._received[kind]
-        return sum(map(self._is_open, received)) if self._open_epoch else len(received)
+        """Return the number of tasks of that type that were received and not taken."""
+        return len(self._received[kind])
 
     def holds(self, kind: TaskType) -> bool:
         """Return True if a task of that type is begun and not reported."""
@@ -139,7 +142,10 @@ class Outbox:
         """Return the next request. `want` is the number of tasks to have received, by type."""
         unseen = (update for update in self._updates if update.sequence > self.seen_upto)
         updates = tuple(itertools.islice(unseen, MOST_UPDATES))
-        missing = {kind: count - self.count_received(kind) for kind, count in want.items()}
+        idle = tuple(kind for kind, count in want.items() if count > 0 and not self.may_begin(kind))
+        missing = {
+            kind: max(count - self.count_received(kind), int(kind in idle)) for kind, count in want.items()
+        }
         self._requests += 1
         self._requested = (self.group, self.join_request)
         self.asked = False
@@ -157,7 +163,7 @@ class Outbox:
             self.join_request,
             obstacle,
             tuple(run for tasks in self._received.values() for run in list_runs(tasks)),
-            tuple(kind for kind, count in missing.items() if count == want[kind] > 0),
+            idle,
             self._open_epoch,
         )
 

@@ -19,6 +19,7 @@ from edl.tasks.protocol import (
     JoinRequest,
     Request,
     Servers,
+    TaskRun,
     TaskUpdate,
     WorkerGroup,
 )
@@ -66,6 +67,10 @@ def test_a_request_comes_as_it_went() -> None:
         11,
         4,
         SEEK,
+        "it is away",
+        (TaskRun("train", 2, 5, 2**41, 30), TaskRun("train", 2, 40, 2**41 + 30, skip=512)),
+        ("train", "predict"),
+        3,
     )
     message = codec.request_to(request, 2.5, Flag.PENDING | Flag.STOPPED)
     found = over_the_wire(message, pb.ExchangeRequest)
@@ -75,7 +80,9 @@ def test_a_request_comes_as_it_went() -> None:
 
 
 def test_an_answer_comes_as_it_went() -> None:
-    answer = Answer(7, (TASK, TRAIN), (1, 2**45), Flag.PENDING | Flag.DRY, 8, 7, SERVERS, GROUP)
+    answer = Answer(
+        7, (TASK, TRAIN), (1, 2**45), Flag.PENDING | Flag.DRY, 8, 7, SERVERS, GROUP, (3, 2**45), 2, 9
+    )
     found = over_the_wire(codec.answer_to(answer), pb.ExchangeResponse)
     assert isinstance(found, pb.ExchangeResponse)
     assert encoding.encode(codec.answer_from(found)) == encoding.encode(answer)

@@ -315,3 +315,49 @@ def test_the_last_epoch_is_no_early_end_whatever_time_it_took() -> None:
     job = Job(plan(epochs=2, time_limit=10.0))
     timed(job, {1: 1.0, 2: 99.0})
     assert job.state.stopped == ""
+
+
+def conclude(job: Job) -> None:
+    task = job.take("conclude")
+    assert task is not None
+    job.finish_task(done(task))
+
+
+@pytest.mark.parametrize(
+    ("training", "certain"),
+    [
+        ({}, 9),
+        ({"tolerance": 0.1}, 2),
+        ({"early_stopping": 3}, 4),  # the first epoch was the best so far
+    ],
+)
+def test_epochs_are_certain_as_far_as_no_conclusion_ends_the_training(
+    training: dict[str, Any], certain: int
+) -> None:
+    job = Job(plan(epochs=9, **training), reserves=True)
+    assert job.certain_epoch == 1
+    while task := job.take("train", upto=1):
+        job.finish_task(done(task))
+    conclude(job)
+    assert job.certain_epoch == certain
+
+
+def test_tasks_of_certain_epochs_are_assigned_in_advance_by_a_master_only() -> None:
+    for reserves, last in ((True, 5), (False, 3)):
+        job = Job(plan(epochs=5), reserves=reserves)
+        while task := job.take("train", upto=1):
+            job.finish_task(done(task))
+        conclude(job)
+        while task := job.take("train"):
+            assert task.number <= last
+        assert job.state.epoch == last
+
+
+def test_tasks_assigned_in_advance_are_stored_as_never_assigned() -> None:
+    job = Job(plan(epochs=1))
+    for _ in range(3):
+        assert job.take("train")
+    first = Task(0, "train", number=1)
+    job.finish_task(done(msgspec.structs.replace(first, end=LEAST_ROWS)))
+    [kept] = job.to_state().pools
+    assert (kept.cursor, kept.returned) == (1, [])

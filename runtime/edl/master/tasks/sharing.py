@@ -36,6 +36,7 @@ class Sharing:
         self._owners: Counter[int] = Counter()  # owners by that epoch
         self._idle: dict[str, None] = {}  # owners without tasks
         self._asked: dict[str, tuple[frozenset[int], float]] = {}  # leases, and when
+        self._returned = 0  # tasks in the queue, for those without one
         self._version = 0
 
     # What workers say -----------------------------------------------------------------------------------------
@@ -54,11 +55,13 @@ class Sharing:
         asked, _ = self._asked.pop(owner, ((), 0.0))
         returned = [number for number in asked if number in self._leases and number not in named]
         self._version += bool(returned)  # others may have them
+        self._returned += len(returned)
         return returned
 
     def on_grant(self, owner: str, tasks: Iterable[Task]) -> None:
         """Record that an owner gets tasks. One that waits for a task begins the first."""
         if numbers := [task.attempt for task in tasks if task.type == self.kind]:
+            self._returned = max(0, self._returned - len(numbers))
             numbers = numbers[1:] if owner in self._idle else numbers
             self._set_waiting(owner, [*self._waiting.get(owner, ()), *numbers])
             self._idle.pop(owner, None)
@@ -99,13 +102,15 @@ class Sharing:
     def limit(self, kind: TaskType, owner: str, workers: int) -> tuple[int, int]:
         """Return how many tasks an owner may get at once, its share of the queue, and the last epoch of these; 0: any.
 
-        Workers that have no task come first, and divide the queue among themselves.
+        Workers that have no task come first, and get what others have returned for them.
         """
         if kind != self.kind:
             return MOST, 0
         if self._idle and owner not in self._idle:
             return 0, 0
-        share = max(1, -(-self._job().count_queue(kind) // max(1, len(self._idle) or workers)))
+        share = max(1, -(-self._job().count_queue(kind) // max(1, workers)))
+        if self._idle:
+            share = max(share, -(-self._returned // len(self._idle)))
         return share, self.open_epoch if self._idle else 0
 
     def asked(self, owner: str) -> tuple[int, ...]:
@@ -121,9 +126,9 @@ class Sharing:
     def balance(self, now: float) -> None:
         """Ask the owners of the longest queues for tasks, as many owners as others wait."""
         missing = len(self._idle) - sum(now - at < ASK_SECS for _, at in self._asked.values())
-        if missing <= 0:
-            return
         epoch = self.open_epoch
+        if missing <= 0 or any(number <= epoch or not epoch for number in self._list_queues()):
+            return
         queues = {owner: self._list_of_epoch(owner, epoch) for owner in self._waiting.keys() - self._asked}
         longest = sorted(queues, key=lambda owner: len(queues[owner]), reverse=True)
         for owner in longest[:missing]:

@@ -257,9 +257,8 @@ class TaskManager:
             member.last_request = request.number
             if request.seen_upto <= member.upto:
                 self._apply(request, member, now)
-        answer = self.answer(request)
         self._sharing.balance(now)
-        return answer
+        return self.answer(request)
 
     def answer(self, request: Request) -> Answer:
         """Assign the tasks that a worker wants, as far as available. Second part of `exchange`; may be repeated."""
