@@ -465,7 +465,8 @@ class RemoteTasks:
                 return
             obstacle = reachability.obstacle(to=reachability.MASTER)
             opens = self._keeps_call_open and not (self.outbox.is_unacknowledged or self.outbox.asked)
-            request = self.outbox.request(self._want(), obstacle)
+            awaited = {kind for types in self._unserved_types() for kind in types}
+            request = self.outbox.request(self._want(), obstacle, awaited)
             self._idle = request.idle
             waits = self._heartbeat if opens or (self._is_waited_for and self.outbox.informed) else 0.0
             self._sent_at, self._sent_upto = time.monotonic(), self.outbox.last_report

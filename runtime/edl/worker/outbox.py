@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from edl.jobs.failure import Failed
 from edl.tasks.protocol import (
@@ -138,11 +138,18 @@ class Outbox:
             while tasks:
                 self.report("given back", Report(tasks.pop()))
 
-    def request(self, want: dict[TaskType, int], obstacle: str = "") -> Request:
-        """Return the next request. `want` is the number of tasks to have received, by type."""
+    def request(
+        self, want: dict[TaskType, int], obstacle: str = "", awaited: Collection[TaskType] | None = None
+    ) -> Request:
+        """Return the next request. `want` is the number of tasks to have received, by type. A thread waits for the
+        types in `awaited`, None: for all. It begins a task as soon as it comes.
+        """
         unseen = (update for update in self._updates if update.sequence > self.seen_upto)
         updates = tuple(itertools.islice(unseen, MOST_UPDATES))
-        idle = tuple(kind for kind, count in want.items() if count > 0 and not self.may_begin(kind))
+        waits = want.keys() if awaited is None else awaited
+        idle = tuple(
+            kind for kind, count in want.items() if count and kind in waits and not self.may_begin(kind)
+        )
         missing = {
             kind: max(count - self.count_received(kind), int(kind in idle)) for kind, count in want.items()
         }

@@ -30,8 +30,8 @@ class LogEntry(msgspec.Struct, frozen=True):
     """Entry of the log.
 
     `task` is the task of `train`, as leased, with what was done of it before. `epoch` is the concluded epoch, or the
-    one that has ended in `control` (0 in the middle of one) and `postponed`. `best` is the best epoch so far in `concluded`, 0 if
-    unknown. Reports of leases up to `durable` survive the master.
+    one that has ended in `control` (0 in the middle of one) and `postponed`. `best` is the best epoch so far in
+    `concluded`, 0 if unknown. Reports of leases up to `durable` survive the master.
     """
 
     kind: Literal["train", "control", "postponed", "concluded", "over"]
