@@ -24,14 +24,19 @@ FUNCTIONS = (
     "callbacks",
     "custom_data_reader",
 )
-DATA = {"train": "training_data", "evaluate": "validation_data", "predict": "prediction_data"}
+DATA = {
+    "train": "training_data",
+    "evaluate": "validation_data",
+    "predict": "prediction_data",
+    "export": "prediction_data",
+}
 
 _DATA = "a file, folder, pattern or URL: RecordIO, CSV or Parquet"
 
 # Arguments of model-zoo jobs only.
 ZOO_ONLY = (
     "model_zoo", "model_params", "framework", "training_data", "validation_data", "prediction_data",
-    "data_reader_params", *FUNCTIONS, "num_minibatches_per_task", "max_step", "evaluation_steps",
+    "data_reader_params", *FUNCTIONS, "embedding_threshold", "num_minibatches_per_task", "max_step", "evaluation_steps",
     "evaluation_start_delay_secs", "evaluation_throttle_secs", "log_loss_steps", "job_name", "precision",
 )  # fmt: skip
 
@@ -53,14 +58,15 @@ def add_model(parser: argparse.ArgumentParser, kind: str) -> None:
     )
     if kind == "train":
         group.add_argument("--training_data", metavar="DATA", help=_DATA)
-    if kind != "predict":
+    if kind in ("train", "evaluate"):
         group.add_argument(
             "--validation_data",
             metavar="DATA",
             help=_DATA if kind == "evaluate" else "validation rows, in the same forms",
         )
-    if kind == "predict":
-        group.add_argument("--prediction_data", metavar="DATA", help=_DATA)
+    if kind in ("predict", "export"):
+        rows = f"{_DATA}{'; some rows show the input' * (kind == 'export')}"
+        group.add_argument("--prediction_data", metavar="DATA", help=rows)
     group.add_argument(
         "--data_reader_params", metavar="K=V;…", help="parameters of the module's custom_data_reader"
     )
@@ -82,6 +88,12 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         "--precision",
         choices=get_args(Precision),
         help="precision of a network's arithmetic (default: float32)",
+    )
+    group.add_argument(
+        "--embedding_threshold",
+        type=positive,
+        metavar="BYTES",
+        help="Keras: embedding layers of more bytes become row tables, which parameter servers share",
     )
     group.add_argument("--num_minibatches_per_task", type=positive, metavar="N", help="minibatches per task")
     group.add_argument("--max_step", type=positive, metavar="N", help="limit of optimizer steps")

@@ -8,6 +8,7 @@
     edl train    --model_zoo DIR --model_def package.module.custom_model --training_data DATA [--output FILE]
     edl evaluate --model_zoo DIR --model_def … --validation_data DATA --weights ARCHIVE
     edl predict  --model_zoo DIR --model_def … --prediction_data DATA --weights ARCHIVE [--output FILE]
+    edl export   --model_zoo DIR --model_def … --prediction_data DATA --weights ARCHIVE --output FILE
     edl train    --on kubernetes[:PROFILE] --model_zoo DIR --model_def … --training_data DATA [--output FILE]
     edl fetch    JOB [--output FILE]
     edl checkpoints JOB [--verify | --export STEP FILE]
@@ -114,7 +115,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
         place.check(options)
     if getattr(options, "resume", None) is not None:
         check_resume(arguments[1:])
-    elif options.kind in _OF_ROWS:
+    elif options.kind in _OF_MODULES:
         check_use(options)
     return options
 
@@ -136,8 +137,9 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     for name, command in commands.items():
         if name not in _OF_NO_PROGRAM:
             _add_common(command, name)
-        if name in _OF_ROWS:
+        if name in _OF_MODULES:
             add_model(command, name)
+        if name in _OF_ROWS:
             place.add_arguments(command)
     _add_train(commands["train"])
     quota.add_arguments(commands["quota"])
@@ -166,11 +168,11 @@ _COMMANDS = {
 }
 _OF_NO_PROGRAM = ("checkpoints", "fetch", "quota", "run")
 _OF_ROWS = ("train", "evaluate", "predict")
+_OF_MODULES = (*_OF_ROWS, "export")
 
 
 def _add_common(parser: argparse.ArgumentParser, kind: str) -> None:
-    required = kind == "export"
-    parser.add_argument("--program", type=Path, required=required, metavar="DIR", help="program folder")
+    parser.add_argument("--program", type=Path, metavar="DIR", help="program folder")
     if kind != "export":
         add_workers(parser, kind)
     parser.add_argument(
