@@ -94,7 +94,7 @@ def zoo_functions(
         reader = functools.partial(reader, **zoo.reader_params)
         overrides["custom_data_reader"] = _on_origin(reader)
     adapted = _adapt_module(spec, module, overrides, reader)
-    return check(module, spec.framework, file, overrides | adapted), bool(adapted)
+    return check(module, spec.framework, file, overrides | adapted), "loss" in adapted
 
 
 def _adapt_module(
@@ -102,8 +102,12 @@ def _adapt_module(
 ) -> dict[str, object]:
     """Return functions in place of the functions of a module that was written for ElasticDL; none for others."""
     feed = functions.get("feed") or getattr(module, "feed", None) or getattr(module, "dataset_fn", None)
-    if spec.framework != "keras" or not _takes_dataset(feed):
+    if spec.framework not in ("keras", "torch") or not _takes_dataset(feed):
         return {}
+    if (
+        spec.framework == "torch"
+    ):  # a dataset of TensorFlow for a model of PyTorch, whose other functions are ours
+        return {"feed": load(f"{_ELASTICDL}.feeding", "TorchFeed")(feed, str(module.__file__))}
     names = ("custom_model", "loss", "eval_metrics_fn", "callbacks")
     of_module = {name: functions.get(name) or getattr(module, name, None) for name in names}
     of_module |= {"feed": feed, "custom_data_reader": reader}

@@ -104,6 +104,17 @@ class Feed:
         return element, None
 
 
+class TorchFeed(Feed):
+    """Feed of a model of PyTorch: labels are int64 classes (rows,), or float32 numbers (rows, columns)."""
+
+    def __call__(self, batch: pa.RecordBatch, mode: str) -> tuple[Any, Any]:
+        features, labels = super().__call__(batch, mode)
+        if labels is not None:
+            is_class = labels.dtype.kind in "iu"
+            labels = labels.reshape(len(labels), *(() if is_class and labels.size == len(labels) else (-1,)))
+        return features, labels
+
+
 def _count(element: Any) -> int:
     return len(next(iter(tf.nest.flatten(element))))
 

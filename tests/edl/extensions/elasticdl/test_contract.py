@@ -121,3 +121,14 @@ def test_the_archive_tells_the_module_and_its_functions(tmp_path: Path) -> None:
     assert spec.zoo is not None
     assert (spec.zoo.module, spec.zoo.functions) == ("people.columns", {"feed": "dataset_fn"})
     assert spec.zoo.embedding_threshold == 1000
+
+
+def test_a_dataset_of_tensorflow_feeds_a_model_of_pytorch(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_stripes(tmp_path / "train.recordio", 640)
+    more = ("--framework", "torch", "--num_epochs", "5", "--output", tmp_path / "m.zip")
+    assert run("train", "mixed.net", tmp_path / "train.recordio", *more) == 0
+    use = ("--framework", "torch", "--weights", tmp_path / "m.zip")
+    assert run("evaluate", "mixed.net", tmp_path / "train.recordio", *use) == 0
+    assert figures(capfd.readouterr().out)["accuracy"] > 0.95

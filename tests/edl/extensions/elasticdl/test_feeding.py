@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from edl.errors import JobError
-from edl.extensions.elasticdl.feeding import Feed
+from edl.extensions.elasticdl.feeding import Feed, TorchFeed
 from edl.extensions.elasticdl.names.constants import Mode
 
 RECORDS = pa.record_batch({"record": pa.array([b"%d" % row for row in range(50)], pa.binary())})
@@ -82,3 +82,19 @@ def test_rows_without_a_label_cannot_be_trained_on() -> None:
         made(RECORDS, "train")
     with pytest.raises(JobError, match="returns a list, not a dataset"):
         Feed(lambda *_: [], "net.py")(RECORDS, "train")
+
+
+def test_labels_of_a_model_of_pytorch_are_classes_or_columns_of_numbers() -> None:
+    def labels(kind: Any, *shape: int) -> Any:
+        made = TorchFeed(lambda rows, *_: rows.map(lambda r: (r, tf.zeros(shape, kind))), "net.py")(
+            RECORDS, "train"
+        )[1]
+        return made.shape
+
+    assert labels(tf.int32, 1) == labels(tf.int64) == (50,)
+    assert labels(tf.float32) == labels(tf.float64, 1) == (50, 1)
+    assert labels(tf.float32, 3) == (50, 3)
+    features, nothing = TorchFeed(lambda rows, *_: rows.map(lambda r: ({"x": r}, 1)), "net.py")(
+        RECORDS, "predict"
+    )
+    assert (list(features), nothing) == (["x"], None)
