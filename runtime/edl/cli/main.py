@@ -38,10 +38,12 @@ from edl.cli.arguments import (
     check_flags,
     check_resume,
     check_use,
+    list_flags,
     positive,
     waiting_steps,
 )
 from edl.cli.cluster_arguments import add_servers, add_workers
+from edl.cli.foreign_options import DLROVER, ELASTICDL, TORCHRUN, translate_options
 from edl.cli.streams import outlasting_readers
 from edl.errors import SQLFlowError
 from edl.installation import VERSION
@@ -108,8 +110,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser, commands = _parser()
     command = commands.get(arguments[0]) if arguments else None
     if command is not None:
-        rest = arguments[1:]
-        check_flags(script.before_script(rest, command) if arguments[0] == "run" else rest, command)
+        arguments = [
+            arguments[0],
+            *_translate_arguments(arguments[1:], command, is_script=arguments[0] == "run"),
+        ]
     options = parser.parse_args(arguments)
     if options.kind in _OF_ROWS:
         place.check(options)
@@ -118,6 +122,19 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     elif options.kind in _OF_MODULES:
         check_use(options)
     return options
+
+
+def _translate_arguments(
+    arguments: Sequence[str], command: argparse.ArgumentParser, *, is_script: bool
+) -> list[str]:
+    """Return the arguments with options of other projects in our words. Raises SemanticError for unknown ones."""
+    origins = (TORCHRUN, DLROVER) if is_script else (ELASTICDL,)
+    ours = script.before_script(arguments, command, origins) if is_script else arguments
+    translated, notes = translate_options(ours, origins, list_flags(command))
+    check_flags(translated, command)
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+    return [*translated, *arguments[len(ours) :]]
 
 
 def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
