@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from edl.collectives.base import GroupError
@@ -15,16 +16,21 @@ from edl.master.tasks.recovery import AllReduceRecovery
 from edl.master.tasks.task_manager import TaskManager
 from edl.rpc.channel import MasterChannel
 from edl.spec import Training
+from edl.tasks import encoding
 from edl.tasks.job_state import Plan
 from edl.tasks.protocol import WorkerGroup
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import CONTROL, Conclusion, Report, Task
+from edl.worker import master_client
+from edl.worker.ahead import Ahead
 from edl.worker.master_client import RefusedError, RemoteTasks
+from edl.worker.strategies.allreduce.task_log import GroupProgress
 from edl.worker.strategies.allreduce.task_source import GroupTasks
 from edl.worker.strategies.base import VoidError
 from tests.edl.worker.masters import SECONDS, TOKEN, Master, done, in_thread
 
 SIZE = 512
+MANY = 20  # tasks, or epochs
 TRAINING = Training(batch_size=SIZE, epochs=2, keep="best")
 PLAN = Plan("train", 3 * LEAST_ROWS, 100, TRAINING)
 
@@ -64,7 +70,9 @@ class Member:
         self.did: list[str] = []
         self.unconcluded = 0
         self.draining = threading.Event()
-        self.source = RemoteTasks(channel, name, 0, trainer=True, grouped=True)
+        ahead = Ahead("train", MANY) if self.name.startswith("ahead") else None
+        self.source = RemoteTasks(channel, name, 0, trainer=True, grouped=True, ahead=ahead)
+        self.source.most_postponed = MANY if ahead else 0
         self.source.join()
         self.tasks = GroupTasks(self.source, f"{name}:1", TRAINING, self.draining, ahead=4)
         self.tasks.parameters = self
@@ -242,6 +250,52 @@ def test_after_an_epoch_all_measure_it_and_train_the_next_one_when_it_is_conclud
         task = member.next()
         assert task is not None
         assert (task.number, task.id) == (2, 0)
+
+
+def live(member: Member, last: str) -> None:
+    """Do what the loop of a worker does until this was done last, or the job is over."""
+    while last not in member.did[-1:] and not member.tasks.is_over("export"):
+        if member.tasks.is_pending:
+            if task := member.tasks.next(*CONTROL):
+                member.tasks.report(done(task))
+        elif task := member.tasks.next("train"):
+            member.tasks.report(done(task))
+        else:
+            member.tasks.turn()
+
+
+def go_on(members: Sequence[Member], last: str = "") -> None:
+    """The members go on at the same time."""
+    for living in [in_thread(partial(live, member, last)) for member in members]:
+        living.result(SECONDS)
+
+
+def test_without_a_master_the_next_epoch_begins_and_the_last_one_is_measured_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(master_client, "AWAY_SECS", 0.1)
+    training = msgspec.structs.replace(TRAINING, epochs=5)
+    master = Master(tmp_path, msgspec.structs.replace(PLAN, training=training), recovery=AllReduceRecovery)
+    with contextlib.closing(master), contextlib.closing(Stage(master)) as stage:
+        one, other = stage.enter("ahead-0", "ahead-1")
+        group = stage.form([one, other])
+        first, second = (one, other) if group.members[0] == one.name else (other, one)
+        go_on((first, second), "keep best 1")
+        assert (first.train(), second.train()) == (0, 0)
+        master.stop()
+        for member in (second, first):
+            assert [member.train() for _ in range(2)] == [1, 2]
+        for member in (first, second):
+            while member.did[-1] != "keep 2":
+                assert not member.turn()
+            assert member.tasks.has_postponed
+            assert member.train() == 0
+        assert encoding.decode(second.tasks.position(), GroupProgress).postponed == (2,)
+        master.start()
+        go_on((first, second))
+        state = master.with_leases(lambda leases: leases.job.state)
+    assert [row.epoch for row in state.curve.rows] == [1, 2, 3, 4, 5]
+    assert state.rows == 5 * PLAN.rows
 
 
 @pytest.mark.soak
