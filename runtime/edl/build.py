@@ -19,7 +19,7 @@ from edl.installation import VERSION
 # Raise it with a change after which an earlier build would misread jobs of this one without an error, or the reverse:
 # in messages between processes, in the files of a job, in variables of its pods. An addition that earlier builds refuse
 # by its name, or may ignore, needs no other number.
-PROTOCOL = 1
+PROTOCOL = 2
 SHOWN = 12  # hexadecimal digits of a digest
 ADVICE = (
     "build the image from the code that is installed where the job is submitted, or install there the code of the "

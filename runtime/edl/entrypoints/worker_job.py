@@ -31,6 +31,7 @@ from edl.run.search.worker import SearchWorker
 from edl.run.storage import Storage
 from edl.spec import TREES
 from edl.spec.precision import FLOAT16_ON_SERVERS
+from edl.tasks.job_state import MOST_EPOCHS
 from edl.tasks.task import Report, TaskSource
 from edl.worker.checkpointing import Checkpointer
 from edl.worker.inference import Measuring, scoring_worker, wanted_results
@@ -130,7 +131,7 @@ class WorkerJob:
         trainer.write_checkpoints(
             self._checkpointer(store, self.tasks.begin_checkpoint), may=lambda: not local.postponed
         )
-        self.tasks.most_postponed = _most_postponed(trainer.adapter)
+        self.tasks.most_postponed = self._most_postponed(trainer)
         self._train(trainer)
 
     def _train_on_servers(self) -> None:
@@ -176,7 +177,7 @@ class WorkerJob:
                 may=lambda: tasks.leads and not tasks.has_postponed,
                 unconcluded=lambda: tasks.unconcluded_epoch,
             )
-            self.tasks.most_postponed = _most_postponed(trainer.adapter)
+            self.tasks.most_postponed = self._most_postponed(trainer)
             self._train(trainer)
 
     # Training ------------------------------------------------------------------------------------------------
@@ -216,6 +217,18 @@ class WorkerJob:
         trainer.worker.draining = self.draining
         trainer.run()
 
+    def _most_postponed(self, trainer: Trainer) -> int:
+        """Return the number of epochs that may end without a master. If rows are measured, their weights are kept.
+
+        Whether trees grow on as before when earlier ones are measured in between is not known.
+        """
+        if not self.program.spec.rows.validation:
+            return MOST_EPOCHS
+        if not hasattr(trainer.adapter, "gradients"):
+            return 0
+        size = sum(array.nbytes for array in trainer.adapter.get_weights().values())
+        return min(MOST_EPOCHS, MOST_KEPT // max(1, size))
+
     def _checkpointer(self, store: CheckpointStore, begin: Callable[[str, Report], None]) -> Checkpointer:
         """Return the writer of this worker's checkpoints; `begin` reports to the master."""
         # If they are on the master's disk, another master may have another one.
@@ -241,14 +254,3 @@ class WorkerJob:
     def _describe(self, metrics: Mapping[str, Metric]) -> None:
         """Report to the master how the metrics' states merge."""
         self.tasks.describe({name: merge_kind(metric) for name, metric in metrics.items()})
-
-
-def _most_postponed(adapter: Adapter) -> int:
-    """Return the number of epochs whose weights may be kept to measure them later: 0 for other models than networks.
-
-    Whether trees go on as before when earlier ones are measured in between is not known.
-    """
-    if not hasattr(adapter, "gradients"):
-        return 0
-    size = sum(array.nbytes for array in adapter.get_weights().values())
-    return MOST_KEPT // max(1, size)

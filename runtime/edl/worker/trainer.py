@@ -124,6 +124,8 @@ class Trainer:
         if weights is not None:
             self.adapter.set_weights(weights)
         self._strategy = strategy(self.adapter)
+        if isinstance(self._strategy, Local):
+            self._strategy.measures = bool(rows.validation)
         self._callbacks = Callbacks(program, self)
         self._stop = ""
         self._first_rate = self.adapter.learning_rate(0)

@@ -125,3 +125,42 @@ def test_those_who_hold_the_weights_go_on_and_measure_ended_epochs_later_on_the_
     expected = alone.run_here()
     groups.is_as_alone(subject, outcome, (expected, groups.weights(alone)))
     assert outcome.kept_epoch == expected.kept_epoch
+
+
+SLOW_ROUNDS = """
+
+import time
+
+from edl.frameworks.trees import adapter
+
+_train = adapter.TreeAdapter.train
+
+
+def _slowly(*arguments):
+    time.sleep(0.15)
+    return _train(*arguments)
+
+
+adapter.TreeAdapter.train = _slowly
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("workers", [1, 2])
+def test_trees_without_validation_rows_grow_on_while_there_is_no_master(workers: int, tmp_path: Path) -> None:
+    data, rounds = table(1500), 80
+    cluster = Cluster(workers, strategy="allreduce" if workers > 1 else "local")
+    options: dict[str, Any] = {"framework": "lightgbm", "epochs": rounds}
+    subject = SlowJob(
+        data,
+        of=BLOCKS,
+        seconds=0,
+        how=late(tmp_path),
+        spec={"cluster": cluster},
+        append=SLOW_ROUNDS,
+        **options,
+    )
+    outcome = lose_master(subject, 10 * data.num_rows)
+    assert went_on(tmp_path), subject.logs()
+    assert (outcome.rows, outcome.steps) == (rounds * data.num_rows, rounds)
+    assert [row.epoch for row in outcome.curve] == list(range(1, rounds + 1))

@@ -131,6 +131,9 @@ class _Parameters:
     def keep(self, epoch: int) -> None:
         """Keep nothing: the script decides which weights it saves."""
 
+    def postpone(self, epoch: int) -> None:
+        """Keep nothing: no rows are measured."""
+
     def keep_best(self, best: int, epoch: int) -> None:
         """Drop nothing."""
 

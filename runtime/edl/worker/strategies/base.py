@@ -86,11 +86,13 @@ class Strategy(Protocol):
 class Local:
     """Strategy that takes all steps locally, many of them in one compiled call.
 
-    `kept` has weights by epoch. They are of the best one, and of epochs that are not concluded yet.
+    `kept` has weights by epoch. They are of the best one, and of epochs that are not concluded yet. `measures` is False
+    if no rows are measured at the end of an epoch.
     """
 
     group = 1
     part = 0, 1
+    measures = True
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
@@ -138,8 +140,9 @@ class Local:
         self.kept = {epoch: self.kept[epoch] if epoch in self.kept else self._adapter.keep(), **later}
 
     def postpone(self, epoch: int) -> None:
-        self.kept[epoch] = self._adapter.keep()
-        self.postponed.add(epoch)
+        if self.measures:
+            self.kept[epoch] = self._adapter.keep()
+            self.postponed.add(epoch)
 
     def drop(self, epoch: int) -> None:
         if epoch in self.postponed:

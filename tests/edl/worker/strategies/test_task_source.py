@@ -84,6 +84,9 @@ class Member:
     def keep(self, epoch: int) -> None:
         self.did.append(f"keep {epoch}")
 
+    def postpone(self, epoch: int) -> None:
+        self.keep(epoch)
+
     def keep_best(self, best: int, epoch: int) -> None:
         self.did.append(f"keep best {epoch}")
 

@@ -167,7 +167,8 @@ class GroupMember(Local, ABC):
             self.kept[epoch] = self._adapter.keep()
 
     def postpone(self, epoch: int) -> None:
-        self.keep(epoch)
+        if self.measures:
+            self.keep(epoch)
 
     def drop(self, epoch: int) -> None:
         """Drop nothing: the other members do not know yet that the epoch is concluded."""

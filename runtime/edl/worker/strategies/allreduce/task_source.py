@@ -38,6 +38,10 @@ class Parameters(Protocol):
         """Keep the present parameters, which may be the best, besides those kept before."""
         ...
 
+    def postpone(self, epoch: int) -> None:
+        """Keep the present parameters to measure this epoch later."""
+        ...
+
     def keep_best(self, best: int, epoch: int) -> None:
         """Drop the kept parameters of all epochs up to the concluded `epoch`, but those of the best one."""
         ...
@@ -182,7 +186,7 @@ class GroupTasks:
                 self._log.on_turn()
             return False
         if entry.kind == "postponed":
-            self.parameters.keep(entry.epoch)
+            self.parameters.postpone(entry.epoch)
             with self._changed:
                 self._log.on_turn()
             return False

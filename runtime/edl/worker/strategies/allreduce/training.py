@@ -42,5 +42,8 @@ class GroupParameters:
     def keep(self, epoch: int) -> None:
         self._strategy.keep(epoch)
 
+    def postpone(self, epoch: int) -> None:
+        self._strategy.postpone(epoch)
+
     def keep_best(self, best: int, epoch: int) -> None:
         self._strategy.keep_best(best, epoch)
