@@ -340,7 +340,7 @@ class MasterState(msgspec.Struct):
 
 
 def _find_runs(leases: Mapping[int, Lease]) -> tuple[dict[int, Lease], list[LeaseRun]]:
-    """Divide leases into those of tasks that are done in part, and runs of the others."""
+    """Divide leases into single ones, of tasks that are done in part, and runs."""
     others: dict[int, Lease] = {}
     runs: list[LeaseRun] = []
     for number, lease in sorted(leases.items()):

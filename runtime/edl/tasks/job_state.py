@@ -176,7 +176,7 @@ class Job:
         return types if "train" in types or not self._may_begin_epoch() else {*types, "train"}
 
     def count_queue(self, kind: TaskType) -> int:
-        """Return the number of available tasks of that type; at the end of an epoch those of the next one."""
+        """Return the number of available tasks of that type; at the end of an epoch, of the next one's."""
         pools = list(self._of(kind))
         todo = sum(pool.todo for pool in pools)
         if todo or kind != "train" or not self._may_begin_epoch():

@@ -48,5 +48,5 @@ class Ahead:
         if not self._took:
             return self._least
         seconds = min(LONGEST_SECS, FIRST_SECS * (1 << max(0, min(masters, 8) - 1)))
-        each = max(sum(self._took) / len(self._took), seconds / MOST)
-        return max(self._least, math.ceil(seconds / each))
+        task_seconds = max(sum(self._took) / len(self._took), seconds / MOST)
+        return max(self._least, math.ceil(seconds / task_seconds))

@@ -231,7 +231,7 @@ class Outbox:
         return not self._open_epoch or task.type != "train" or task.number <= self._open_epoch
 
     def _receive(self, task: Task) -> None:
-        """Add a task, before those of later epochs."""
+        """Add a task, before later epochs' tasks."""
         received = self._received[task.type]
         received.append(task)
         if len(received) > 1 and received[-2].number > task.number:

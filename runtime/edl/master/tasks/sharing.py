@@ -113,7 +113,7 @@ class Sharing:
             share = max(share, -(-self._returned // len(self._idle)))
         return share, self.open_epoch if self._idle else 0
 
-    def asked(self, owner: str) -> tuple[int, ...]:
+    def list_asked(self, owner: str) -> tuple[int, ...]:
         """Return the leases of tasks that an owner is to return."""
         return tuple(sorted(self._asked[owner][0])) if owner in self._asked else ()
 

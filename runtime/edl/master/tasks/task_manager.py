@@ -280,7 +280,7 @@ class TaskManager:
             upto if incarnation == member.incarnation else 0,
             self.servers if self.servers and self.servers.number != request.servers else None,
             self.rendezvous.requested_group(request),
-            self._sharing.asked(request.instance),
+            self._sharing.list_asked(request.instance),
             self._sharing.open_epoch,
             self.job.certain_epoch,
         )

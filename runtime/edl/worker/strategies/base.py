@@ -67,7 +67,7 @@ class Strategy(Protocol):
         ...
 
     def keep(self, epoch: int) -> None:
-        """Keep the weights of this epoch, the present ones unless it was postponed, and drop those of earlier ones."""
+        """Keep the weights of this epoch, the present ones unless it was postponed; drop earlier epochs' weights."""
         ...
 
     def postpone(self, epoch: int) -> None:

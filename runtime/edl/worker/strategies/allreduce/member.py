@@ -174,7 +174,7 @@ class GroupMember(Local, ABC):
         """Drop nothing: the other members do not know yet that the epoch is concluded."""
 
     def keep_best(self, best: int, epoch: int) -> None:
-        """Drop the kept weights of all epochs up to the concluded `epoch`, but those of the best one."""
+        """Drop the kept weights of all epochs up to the concluded `epoch`, except the best one's."""
         kept = self.kept.items()
         self.kept = {number: weights for number, weights in kept if number == best or number > epoch}
 

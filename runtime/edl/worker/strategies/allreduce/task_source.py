@@ -43,7 +43,7 @@ class Parameters(Protocol):
         ...
 
     def keep_best(self, best: int, epoch: int) -> None:
-        """Drop the kept parameters of all epochs up to the concluded `epoch`, but those of the best one."""
+        """Drop the kept parameters of all epochs up to the concluded `epoch`, except the best one's."""
         ...
 
 
