@@ -83,7 +83,7 @@ class Schedule(World):
         """Push a piece of the task in hands, or finish it, or begin another."""
         task = worker.task
         if task is None:
-            away = self.random.random() < 0.05
+            away = self.random.random() < 0.1
             worker.task = worker.outbox.take(*CONTROL, "train", away=away)
             worker.done, worker.pending = 0, None
         elif not worker.outbox.holds_lease(task):

@@ -11,12 +11,15 @@ from edl.tasks.task import Summary, TaskType
 
 
 def counts(tasks: TaskManager) -> dict[str, Counts]:
-    """Return the task counts by type."""
+    """Return the task counts by type. Tasks that workers hold in advance are not begun."""
     by_type: dict[TaskType, list[int]] = {kind: [0, 0, done] for kind, done in tasks.state.done.items()}
     for pool in tasks.job.pools:
         of_type = by_type.setdefault(pool.state.type, [0, 0, 0])
         of_type[0] += 0 if tasks.plan.is_endless else pool.todo
         of_type[1] += len(pool.doing)
+    for kind, of_type in by_type.items():
+        in_advance = min(of_type[1], tasks.count_in_advance(kind))  # as far as workers have said
+        of_type[0], of_type[1] = of_type[0] + in_advance, of_type[1] - in_advance
     return {kind: Counts(*of_type) for kind, of_type in by_type.items()}
 
 

@@ -32,7 +32,7 @@ from edl.master.tasks.recovery import Gain, RecoveryPolicy
 from edl.master.tasks.sharing import Sharing
 from edl.ps.checkpoint.content import Progress
 from edl.tasks.job_state import Job, Plan
-from edl.tasks.protocol import Answer, Flag, Joined, Request, Servers, TaskUpdate
+from edl.tasks.protocol import Answer, Flag, Joined, Request, Servers, TaskRun, TaskUpdate
 from edl.tasks.task import CONTROL, Report, Summary, Task, TaskType
 
 ATTEMPTS = 3  # attempts of a task that raises
@@ -88,6 +88,7 @@ class TaskManager:
         self._hung: dict[str, int] = {}  # incarnations that are to exit
         self._backups = Backups(self._table, plan.kind) if plan.kind in ("predict", "evaluate") else None
         shared = plan.kind if self._recovery.shares and plan.kind != "search" else None
+        self._in_advance: dict[str, tuple[TaskRun, ...]] = {}  # tasks that are not begun, by instance
         self._sharing = Sharing(shared, self.state.leases, lambda: self._table.job)
 
     @property
@@ -169,6 +170,7 @@ class TaskManager:
             return
         member.gone = True
         self._sharing.forget(instance)
+        self._in_advance.pop(instance, None)
         held = self._table.of(instance)
         for number in reversed(held):
             self._recovery.give_back(number)
@@ -197,6 +199,11 @@ class TaskManager:
         """Return the rows that an instance has done since this master started, including rows of its open tasks."""
         under_way = sum(self.state.leases[number].rows for number in self._table.of(instance))
         return self._done_rows.of(instance) + under_way
+
+    def count_in_advance(self, kind: TaskType) -> int:
+        """Return the number of tasks of that type that workers hold and have not begun."""
+        runs = (run for runs in self._in_advance.values() for run in runs)
+        return sum(run.count for run in runs if run.type == kind)
 
     def oldest_lease(self, instance: str) -> Lease | None:
         """Return the oldest lease of a task that an instance does, alone or with others."""
@@ -328,6 +335,7 @@ class TaskManager:
             if task.attempt not in self.state.leases:
                 self._adopt(task, self.owners.of_request(task.type, request))
         self._sharing.on_request(request)
+        self._in_advance[request.instance] = request.waiting
         if self._backups is not None:
             self._backups.on_begin((held.task for held in request.held), now)
 
