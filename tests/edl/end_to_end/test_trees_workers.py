@@ -25,7 +25,7 @@ POINTS = [
     ("rows at random", "master/1 before durable 4"),
     ("plain", "worker-0/0 in an exchange 70"),
     ("plain", "any/0 while writing a checkpoint 2"),
-    ("plain", "worker-1/0 after metrics 4"),
+    ("plain", "worker-1/0 after metrics 1"),
     ("rows at random, XGBoost", "worker-1/0 in a collective call 9"),
     ("rows at random, XGBoost", "worker-0/0 in a collective call 7;worker-1/0 in a collective call 12"),
     ("rows at random, XGBoost", "master/1 before durable 4"),
