@@ -10,6 +10,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -114,7 +115,10 @@ class Predictions:
         parts: list[tuple[Span, str]] = []
         for call in calls:
             before = replace_parts(text[: call.span.start], parts)
-            used = self._statement(statement, call, start, before + text[call.span.start :], len(before))
+            around = before + text[call.span.start :]
+            used = self._statement(statement, call, start, around, len(before))
+            if call.compared:
+                call = replace(call, compared=self._prepend_ctes(call.compared, around, len(before)))
             parts.append((call.span, self._table(used, call, start)))
         return replace_parts(text, parts)
 
@@ -149,7 +153,7 @@ class Predictions:
         if self._source.dialect != "duckdb":
             rows = with_texts(rows)
         name = _NAME + secrets.token_hex((_LENGTH - len(_NAME)) // 2)
-        self._tables[name] = f"PREDICT({used.using or used.model}, …)"
+        self._tables[name] = f"ML.{call.function}(…)" if call.is_of_rows else f"PREDICT({call.model}, …)"
         self._columns.append(rows.schema.names)
         with set_missing_spans(call.span.shift(start)):
             self._source.stage_temporary(name, rows)
@@ -241,6 +245,8 @@ def used_statements(statement: Statement, dialect: str) -> list[Statement]:
     start = statement.span.start
     result: list[Statement] = []
     for call in predict_calls(statement.text, dialect, start):
+        if call.is_of_rows:
+            continue
         if not call.query:
             result += () if call.is_derived else (used(call, statement, "", None),)
             continue

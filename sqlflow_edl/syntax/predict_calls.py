@@ -12,14 +12,15 @@ the statement with a name in place of the call, which must be a table in the tre
 from __future__ import annotations
 
 import ast as python
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from edl.errors import Span, StatementSyntaxError, did_you_mean
+from edl.errors import Advice, Span, StatementSyntaxError, did_you_mean
 from edl.models.registry.records import split_reference
-from sqlflow_edl.syntax.ast import Attribute, Constant, Name
+from sqlflow_edl.syntax.ast import Attribute, Constant, ListValue, Name
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
 from sqlflow_edl.syntax.kinds import Kind
 from sqlflow_edl.syntax.lexer import Token, code_tokens, name_value
@@ -28,28 +29,23 @@ from sqlflow_edl.syntax.queries import trees
 _CALLS_GOOGLE = (
     "it calls a service of Google's; models here are trained on your rows, or imported from a file"
 )
-_TELLS_DRIFT = "EVALUATE says how its rows differ from the rows of the training"
 _IN_TRANSFORM = "it stands in TRANSFORM(…) of CREATE MODEL; in other queries, compute it in SQL"
 # functions of BigQuery ML -> the statement with the same answer, or the reason why there is none
 _INSTEAD = {
-    "ADVANCED_WEIGHTS": "write ML.WEIGHTS(MODEL my_model)",
     "ANNOTATE_IMAGE": _CALLS_GOOGLE,
-    "ARIMA_COEFFICIENTS": "write DESCRIBE MODEL my_model: a forecast is made by trees here",
-    "ARIMA_EVALUATE": "write ML.EVALUATE(MODEL my_model), which has the errors of two baselines, too",
-    "DESCRIBE_DATA": "write SUMMARIZE SELECT … in DuckDB",
-    "EXPLAIN_FORECAST": "write ML.FORECAST(MODEL my_model, …), or ML.GLOBAL_EXPLAIN(MODEL my_model)",
-    "FEATURE_CROSS": _IN_TRANSFORM,
     "GENERATE_EMBEDDING": _CALLS_GOOGLE,
     "GENERATE_TABLE": _CALLS_GOOGLE,
     "GENERATE_TEXT": _CALLS_GOOGLE,
-    "HASH_BUCKETIZE": _IN_TRANSFORM,
-    "ONE_HOT_ENCODER": _IN_TRANSFORM,
+    "MULTI_HOT_ENCODER": _IN_TRANSFORM,
     "PROCESS_DOCUMENT": _CALLS_GOOGLE,
     "TRANSCRIBE": _CALLS_GOOGLE,
     "TRANSLATE": _CALLS_GOOGLE,
     "UNDERSTAND_TEXT": _CALLS_GOOGLE,
-    "VALIDATE_DATA_DRIFT": _TELLS_DRIFT,
-    "VALIDATE_DATA_SKEW": _TELLS_DRIFT,
+}
+# functions of BigQuery ML -> a function that tells as much of such a model here, and why
+_RELATED = {
+    "ARIMA_COEFFICIENTS": ("GLOBAL_EXPLAIN", "a forecast is made by trees here"),
+    "ARIMA_EVALUATE": ("EVALUATE", "it has the errors of two baselines, too"),
 }
 _AS = re.compile(r"(?P<value>\S+)\s+AS\s+(?P<key>\w+)", re.IGNORECASE)
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES")
@@ -70,16 +66,45 @@ _KINDS: Mapping[str, tuple[Kind, Mapping[str, str]]] = {
     "TRANSFORM": ("predict", {"predict.report": "features"}),
 }
 # functions that make their rows of the rows of other statements
-_DERIVED = ("DETECT_ANOMALIES", "FORECAST", "GLOBAL_EXPLAIN")
+_DERIVED = (
+    "ADVANCED_WEIGHTS",
+    "DETECT_ANOMALIES",
+    "EXPLAIN_FORECAST",
+    "FORECAST",
+    "GLOBAL_EXPLAIN",
+    "VALIDATE_DATA_SKEW",
+)
+# functions of rows without a model -> the number of their tables
+_OF_ROWS = {"DESCRIBE_DATA": 1, "VALIDATE_DATA_DRIFT": 2}
+_LIMITS = (
+    "categorical_default_threshold",
+    "categorical_metric_type",
+    "numerical_default_threshold",
+    "numerical_metric_type",
+)
 # functions with settings of their own; others have the settings of their statement
 _SETTINGS: Mapping[str, Sequence[str]] = {
+    "ADVANCED_WEIGHTS": ("standardize",),
     "CENTROIDS": ("standardize",),
+    "DESCRIBE_DATA": ("num_quantiles", "num_array_length_quantiles", "top_k"),
     "DETECT_ANOMALIES": ("contamination", "anomaly_prob_threshold"),
+    "EXPLAIN_FORECAST": ("horizon", "confidence_level"),
     "FORECAST": ("horizon", "confidence_level"),
     "GLOBAL_EXPLAIN": ("class_level_explain",),
+    "VALIDATE_DATA_DRIFT": _LIMITS,
+    "VALIDATE_DATA_SKEW": _LIMITS,
     "WEIGHTS": ("standardize",),
 }
-_NO_QUERY = ("FORECAST", "GLOBAL_EXPLAIN")
+# settings of functions that their statement lacks, beside its own
+_BESIDE: Mapping[str, Sequence[str]] = {
+    "EVALUATE": ("perform_aggregation", "horizon", "confidence_level"),
+    "EXPLAIN_PREDICT": ("threshold",),
+    "PREDICT": ("keep_original_columns",),
+    "ROC_CURVE": ("thresholds",),
+}
+_ARRAY = "GENERATE_ARRAY"  # of thresholds
+_MOST_THRESHOLDS = 10_000
+_NO_QUERY = ("ADVANCED_WEIGHTS", "DETECT_ANOMALIES", "EXPLAIN_FORECAST", "FORECAST", "GLOBAL_EXPLAIN")
 # functions of a model alone
 _OF_MODELS: Mapping[str, Kind] = {
     "CENTROIDS": "show_centroids",
@@ -100,7 +125,8 @@ class PredictCall:
 
     span: of the call in its text. query: a SELECT, or the name of a table, at `query_span`; empty for a function of a
     model alone. kind: of the statement that does the same. prefix: before the name of the predicted column. function:
-    of BigQuery ML, or empty. settings: those that the function has and the statement lacks.
+    of BigQuery ML, or empty. settings: those that the function has and the statement lacks. compared: the query that a
+    function of two tables compares with.
     """
 
     span: Span
@@ -113,11 +139,17 @@ class PredictCall:
     prefix: str = ""
     function: str = ""
     settings: tuple[Attribute, ...] = ()
+    compared: str = ""
 
     @property
     def is_derived(self) -> bool:
         """True if the rows are made of the rows of other statements."""
         return self.function in _DERIVED
+
+    @property
+    def is_of_rows(self) -> bool:
+        """True for a function of rows without a model, whose name of a model is empty."""
+        return self.function in _OF_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +180,8 @@ def refuse_functions(text: str, dialect: str, start: int = 0) -> StatementSyntax
         return None
     tokens = list(code_tokens(text, 0, dialect_named(dialect)))
     for ml, point, function, opening in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
-        if (ml.word, point.text, opening.text) != ("ML", ".", "(") or function.word in (*_KINDS, *_OF_MODELS):
+        names = (*_KINDS, *_OF_MODELS, *_OF_ROWS)
+        if (ml.word, point.text, opening.text) != ("ML", ".", "(") or function.word in names:
             continue
         hint = _INSTEAD.get(function.word)
         place = Span(ml.start, function.end).shift(start)
@@ -174,7 +207,11 @@ def _find_calls(text: str, dialect: Dialect) -> Iterator[_Found]:
     while at < len(tokens) - 1:
         word, of_ml = tokens[at].word, at > 1 and tokens[at - 1].text == "." and tokens[at - 2].word == "ML"
         takes_model = tokens[at + 2 : at + 3] != [] and tokens[at + 2].word == "MODEL"
-        is_call = word in _KINDS or takes_model if of_ml else word == "PREDICT" and not _is_part(tokens, at)
+        is_call = (
+            word in _KINDS or word in _OF_ROWS or takes_model
+            if of_ml
+            else word == "PREDICT" and not _is_part(tokens, at)
+        )
         end = find_closing(tokens, at + 1) if is_call else None
         if end is None:
             at += 1
@@ -259,48 +296,107 @@ def _call(call: _Found, text: str, start: int) -> PredictCall:
     place, function = call.span.shift(start), call.function
     arguments = _arguments(call.inside)
     name, form, settings_tokens = "PREDICT", _FORM, arguments[2:]
+    if function in _OF_ROWS:
+        return _call_of_rows(call, arguments, text, start)
     if function:
         name, form = f"ML.{function}", _FORM_OF_ML.replace("{}", function)
         arguments, settings_tokens = _split_arguments(arguments)
-        _check_function(name, function, arguments, settings_tokens, place)
+        _check_function(call, arguments, settings_tokens, text, start)
         if _is_of_model_alone(function, arguments, settings_tokens):
             return _call_of_model(call, arguments[0], settings_tokens, text, start)
     if len(arguments) < 2 or not all((*arguments, *settings_tokens)):
         what = "a model and a query" if not call.inside else "a query behind the model"
         raise StatementSyntaxError(f"{name} needs {what}", span=place, hint=form)
     model = _model(arguments[0], text, start)
-    query = arguments[1]
-    if query[0].text == "(" and find_closing(query, 0) == len(query) - 1 and len(query) > 2:
-        query = query[1:-1]
-    span = Span(query[0].start, query[-1].end)
-    is_table = query[0].word not in _QUERIES and query[0].text != "("
-    of_name = (token.kind in ("word", "name", "string") or token.text == "." for token in query)
-    if is_table and not all(of_name):
-        raise StatementSyntaxError(
-            f"{name} takes a query or the name of a table", span=span.shift(start), hint=form
-        )
+    span, is_table = _query(arguments[1], name, form, start)
     select = text[span.start : span.end]
     if function in _DERIVED:
         settings = _settings(function, settings_tokens, text, start)
         return PredictCall(call.span, model, select, span, is_table, (), function=function, settings=settings)
     kind, fixed = _KINDS[function or "PREDICT"]
-    attributes = [_attribute(tokens, text, start, kind) for tokens in settings_tokens]
+    settings_of_call = [_attribute(tokens, text, start, kind) for tokens in settings_tokens]
+    beside = [f"{kind}.{setting}" for setting in _BESIDE.get(function, ())]
+    beside_statement = tuple(
+        replace(attribute, key=attribute.key.casefold().removeprefix(f"{kind}."))
+        for attribute in settings_of_call
+        if attribute.key.casefold() in beside
+    )
+    attributes = [attribute for attribute in settings_of_call if attribute.key.casefold() not in beside]
     attributes += (Attribute(key, Constant(value, place), place) for key, value in fixed.items())
     prefix = "predicted_" if function else ""
-    return PredictCall(call.span, model, select, span, is_table, tuple(attributes), kind, prefix, function)
+    return PredictCall(
+        call.span, model, select, span, is_table, tuple(attributes), kind, prefix, function, beside_statement
+    )
+
+
+def _query(tokens: list[Token], name: str, form: str, start: int) -> tuple[Span, bool]:
+    """Return the place of a query without its parentheses, or of the name of a table, and True for a table."""
+    if tokens[0].text == "(" and find_closing(tokens, 0) == len(tokens) - 1 and len(tokens) > 2:
+        tokens = tokens[1:-1]
+    span = Span(tokens[0].start, tokens[-1].end)
+    is_table = tokens[0].word not in _QUERIES and tokens[0].text != "("
+    of_name = (token.kind in ("word", "name", "string") or token.text == "." for token in tokens)
+    if is_table and not all(of_name):
+        raise StatementSyntaxError(
+            f"{name} takes a query or the name of a table", span=span.shift(start), hint=form
+        )
+    return span, is_table
+
+
+def _call_of_rows(call: _Found, all_arguments: Sequence[list[Token]], text: str, start: int) -> PredictCall:
+    """Return the call of a function of rows without a model."""
+    function, name = call.function, f"ML.{call.function}"
+    count = _OF_ROWS[function]
+    form = f"write {name}({', '.join(['TABLE my_table', '(SELECT …)'][:count])})"
+    arguments: list[list[Token]] = []
+    settings_tokens: list[list[Token]] = []
+    for argument in all_arguments:
+        word = argument[0].word if len(argument) > 1 else ""
+        if word == "STRUCT" and argument[1].text == "(":
+            settings_tokens += _arguments(argument[2:-1]) if len(argument) > 3 else []
+        else:
+            arguments.append(argument[1:] if word == "TABLE" else argument)
+    if len(arguments) != count or not all((*arguments, *settings_tokens)):
+        tables = "one table" if count == 1 else "two tables"
+        raise StatementSyntaxError(
+            f"{name} takes {tables} or queries, and settings", span=call.span.shift(start), hint=form
+        )
+    settings = _settings(function, settings_tokens, text, start)
+    queries = [_query(argument, name, form, start) for argument in arguments]
+    selects = [text[span.start : span.end] for span, _ in queries]
+    other = f"SELECT * FROM {selects[-1]}" if queries[-1][1] else selects[-1]
+    [(span, is_table), *_] = queries
+    nothing = Name((), "", call.span.shift(start))
+    return PredictCall(
+        call.span,
+        nothing,
+        selects[0],
+        span,
+        is_table,
+        (),
+        function=function,
+        settings=settings,
+        compared=other if count > 1 else "",
+    )
 
 
 def _check_function(
-    name: str,
-    function: str,
+    call: _Found,
     arguments: Sequence[list[Token]],
     settings_tokens: Sequence[list[Token]],
-    place: Span,
+    text: str,
+    start: int,
 ) -> None:
     """Raise StatementSyntaxError for an unknown function of BigQuery ML, or for arguments that it does not take."""
-    functions = [*_KINDS, *_OF_MODELS, *_DERIVED]
+    function, place = call.function, call.span.shift(start)
+    name = f"ML.{function}"
+    functions = [*_KINDS, *_OF_MODELS, *_DERIVED, *_OF_ROWS]
     if function not in functions:
         hint = _INSTEAD.get(function) or did_you_mean(function, functions)
+        if function in _RELATED and arguments and arguments[0]:
+            other, why = _RELATED[function]
+            model = text[arguments[0][0].start : arguments[0][-1].end]
+            hint = Advice(f"write ML.{other}(MODEL {model}): {why}", f"ML.{other}(MODEL {model})")
         raise StatementSyntaxError(f"there is no {name}", span=place, hint=hint)
     takes_only_model = function in _OF_MODELS and function not in _KINDS
     if takes_only_model and len(arguments) + len(settings_tokens) * (function not in _SETTINGS) > 1:
@@ -402,6 +498,8 @@ def _model(tokens: Sequence[Token], text: str, start: int) -> Name:
 def _attribute(tokens: Sequence[Token], text: str, start: int, kind: str) -> Attribute:
     """Return a setting, `threshold = 0.3` or `0.3 AS threshold`, as an attribute of WITH: `predict.threshold`."""
     span = Span(tokens[0].start, tokens[-1].end)
+    if tokens[0].word == _ARRAY or tokens[0].text == "[":
+        return Attribute(f"{kind}.thresholds", _thresholds(tokens, span.shift(start)), span.shift(start))
     setting_text = text[span.start : span.end]
     if match := _AS.fullmatch(setting_text):
         key, value = match["key"], match["value"]
@@ -418,10 +516,29 @@ def _attribute(tokens: Sequence[Token], text: str, start: int, kind: str) -> Att
             span=span.shift(start),
             hint="such as threshold = 0.3 or interval = 0.9",
         )
-    is_own = key.lower().startswith(f"{kind}.") or kind in _SETTINGS or kind in _DERIVED
+    is_own = key.lower().startswith(f"{kind}.") or kind in _SETTINGS
     name = key if is_own else f"{kind}.{key}"
     of_key, of_value = (_place(setting_text, part).shift(span.start + start) for part in (key, value))
     return Attribute(name, Constant(constant, of_value), of_key)
+
+
+def _thresholds(tokens: Sequence[Token], span: Span) -> ListValue:
+    """Return the numbers of `[0.4, 0.5]` or `GENERATE_ARRAY(0.4, 0.6, 0.1)`."""
+    is_series = tokens[0].word == _ARRAY
+    parts = _arguments(tokens[2 if is_series else 1 : -1])
+    try:
+        numbers = [float("".join(token.text for token in part)) for part in parts]
+        if is_series:
+            first, last, step = numbers
+            count = math.floor((last - first) / step + 1e-9) + 1 if step else 0
+            numbers = [round(first + place * step, 12) for place in range(min(count, _MOST_THRESHOLDS))]
+    except ValueError:
+        numbers = []
+    if not numbers:
+        raise StatementSyntaxError(
+            "these are no thresholds", span=span, hint=f"write [0.4, 0.5] or {_ARRAY}(0.4, 0.6, 0.1)"
+        )
+    return ListValue(tuple(Constant(number, span) for number in numbers), span)
 
 
 def _place(text: str, part: str) -> Span:

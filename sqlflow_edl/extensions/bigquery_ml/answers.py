@@ -10,6 +10,7 @@ from edl.data import Source
 from edl.models.registry.base import Registry
 from edl.spec import JobSpec
 from sqlflow_edl.extensions.bigquery_ml import reference_columns as reference
+from sqlflow_edl.extensions.bigquery_ml.data_statistics import describe_rows
 from sqlflow_edl.extensions.bigquery_ml.functions import ModelFunction, Predict, is_derived
 from sqlflow_edl.extensions.bigquery_ml.model_reports import centres
 from sqlflow_edl.syntax.ast import Name, Statement
@@ -29,6 +30,8 @@ def answer_call(
     statement: ours for the call. trained: returns the JobSpec of a model. registry: returns what has the models.
     source and predict: as of `ModelFunction`.
     """
+    if call.is_of_rows:
+        return describe_rows(call, statement, source)
     if not (call.is_derived or reference.has_columns_of_its_own(call)):
         return None
     spec = trained(call.model)

@@ -64,7 +64,9 @@ def test_an_interrupted_training_loses_no_step_and_is_resumed_to_the_same_model(
 
 def test_a_damaged_checkpoint_is_named_and_an_older_one_takes_its_place() -> None:
     job = one_process(steps=1, epochs=100_000)
-    interrupt(job, lambda _: len(checkpoints(job)) > 1)  # none is begun while a slow disk writes the one before
+    interrupt(
+        job, lambda _: len(checkpoints(job)) > 1
+    )  # none is begun while a slow disk writes the one before
     *_, older, newest = checkpoints(job)
     (job.folder.checkpoints / newest / "weights.safetensors").write_bytes(b"")
     found = prepare(job.folder)

@@ -427,7 +427,7 @@ SELECT * FROM ML.DETECT_ANOMALIES(MODEL unusual, STRUCT(«0.9 AS anomaly_prob_th
 -- first: SELECT x, is_new FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL is_new INTO of_flags;
 SELECT * FROM ML.GLOBAL_EXPLAIN(MODEL of_flags, STRUCT(«TRUE» AS class_level_explain));
 
--- site: sqlflow_edl.extensions.bigquery_ml.functions _forecasts
+-- site: sqlflow_edl.extensions.bigquery_ml.functions forecast_rows
 -- hint: train an ARIMA_PLUS or Forecast, or write ML.PREDICT(MODEL my_model, (SELECT …))
 -- take: or write (ML\.PREDICT\(MODEL) my_model, \(SELECT …\)\)
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
@@ -560,3 +560,34 @@ SELECT x FROM t TO RUN «my_image» INTO r;
 -- hint: leave it out
 -- take: leave it out
 SELECT n, w / 9 AS a, w / 9 AS b, 1 - 2 * w / 9 AS c FROM t WHERE n < 3 TO EVALUATE WITH evaluate.probability = {0: a, 1: b, 2: c}«, evaluate.threshold = 0.3» LABEL n;
+
+-- site: sqlflow_edl.syntax.predict_calls _check_function
+-- hint: write ML.{}(MODEL {}): {}
+-- take: write (ML.EVALUATE\(MODEL of_days\))
+-- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO of_days;
+SELECT * FROM «ML.ARIMA_EVALUATE(MODEL of_days)»;
+
+-- site: sqlflow_edl.syntax.predict_calls _thresholds
+-- hint: write [0.4, 0.5] or {}(0.4, 0.6, 0.1)
+-- take: write (\[0.4, 0.5\])
+-- first: SELECT x, is_new FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL is_new INTO of_new;
+SELECT * FROM ML.ROC_CURVE(MODEL of_new, (SELECT x, is_new FROM t), «[a]»);
+
+-- site: sqlflow_edl.extensions.bigquery_ml.reference_columns _evaluation
+-- hint: write TRUE, or compare rows with ML.FORECAST
+-- take: write (TRUE)
+-- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO of_days;
+SELECT * FROM ML.EVALUATE(MODEL of_days, (SELECT * FROM days), STRUCT(«FALSE» AS perform_aggregation));
+
+-- site: sqlflow_edl.extensions.bigquery_ml.weight_errors explain_weights
+-- hint: write ML.GLOBAL_EXPLAIN(MODEL {})
+-- take: write (ML.GLOBAL_EXPLAIN\(MODEL of_numbers\))
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT * FROM «ML.ADVANCED_WEIGHTS(MODEL of_numbers)»;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.functions _anomalies
+-- hint: write ML.DETECT_ANOMALIES(MODEL {}, STRUCT(0.1 AS contamination), (SELECT …))
+-- take: write (ML.DETECT_ANOMALIES\(MODEL of_groups, STRUCT\(0.1 AS contamination\), \()SELECT …
+-- first: SELECT x, w FROM t TO TRAIN KMeans WITH model.n_clusters = 2 INTO of_groups;
+-- as: \1SELECT x, w FROM t))
+SELECT * FROM «ML.DETECT_ANOMALIES(MODEL of_groups, STRUCT(0.1 AS contamination))»;

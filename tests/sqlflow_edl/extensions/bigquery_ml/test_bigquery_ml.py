@@ -476,7 +476,11 @@ def test_an_interval_without_quantiles_of_its_own_follows_a_normal_distribution(
         ),
         ("SELECT * FROM ML.GENERATE_TEXT(MODEL m)", "there is no ML.GENERATE_TEXT", "a service of Google"),
         ("SELECT * FROM ML.ARIMA_EVALUATE(MODEL m)", "there is no ML.ARIMA_EVALUATE", "ML.EVALUATE"),
-        ("SELECT * FROM ML.ADVANCED_WEIGHTS(MODEL m)", "there is no ML.ADVANCED_WEIGHTS", "ML.WEIGHTS"),
+        (
+            "SELECT * FROM ML.ARIMA_COEFFICIENTS(MODEL m)",
+            "there is no ML.ARIMA",
+            "ML.GLOBAL_EXPLAIN(MODEL m)",
+        ),
         ("SELECT * FROM ML.WEIGHTS(MODEL m, TABLE t)", "takes a model alone", "(MODEL my_model)"),
         (
             "SELECT * FROM ML.CENTROIDS(MODEL m, STRUCT(TRUE AS standardise))",
