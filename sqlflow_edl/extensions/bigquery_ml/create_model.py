@@ -105,7 +105,7 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
         opening, word = behind.end() - 1, Span(behind.start("word"), behind.end("word"))
     end = find_parenthesis(text, opening, span.end, dialect)
     parsed_head = _Head(read_model_name(head), word, Span(opening + 1, end), transform)
-    options = _option_attributes(text, span, parsed_head, dialect)
+    options = read_options(text, span, parsed_head.options, dialect)
     if _names_file(options):
         if transform is not None:
             raise StatementSyntaxError(
@@ -263,11 +263,13 @@ def _compute_columns(select: str, computed: Mapping[str, str], dialect: Dialect)
     return f"SELECT edl_rows.*, {columns} FROM (\n{select}\n) AS edl_rows"
 
 
-def _option_attributes(text: str, span: Span, head: _Head, dialect: Dialect) -> tuple[Attribute, ...]:
-    """Return the options as attributes of WITH, at their places."""
-    inside = text[head.options.start : head.options.end]
+def read_options(text: str, span: Span, place: Span, dialect: Dialect) -> tuple[Attribute, ...]:
+    """Return the options between the parentheses as attributes of WITH, at their places."""
+    inside = text[place.start : place.end]
+    if not inside.strip():
+        return ()
     inside = replace_parts(inside, list(_unread_values(inside, dialect)))
-    return parse_clause(span, head.options.start, "WITH", inside, dialect).attributes
+    return parse_clause(span, place.start, "WITH", inside, dialect).attributes
 
 
 def _unread_values(inside: str, dialect: Dialect) -> Iterator[tuple[Span, str]]:

@@ -591,3 +591,45 @@ SELECT * FROM «ML.ADVANCED_WEIGHTS(MODEL of_numbers)»;
 -- first: SELECT x, w FROM t TO TRAIN KMeans WITH model.n_clusters = 2 INTO of_groups;
 -- as: \1SELECT x, w FROM t))
 SELECT * FROM «ML.DETECT_ANOMALIES(MODEL of_groups, STRUCT(0.1 AS contamination))»;
+
+-- site: edl.models.registry.base Registry._name_taken_error
+-- hint: take another name, or DROP MODEL {} first
+-- take: take another name
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers; SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
+-- as: free_name
+ALTER MODEL of_names RENAME TO «of_numbers»;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.alter_model read_alter_model
+-- hint: write ALTER MODEL {}
+-- take: write ALTER MODEL (of_names)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
+ALTER MODEL «of_names@1» RENAME TO free_name_2;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.alter_model read_alter_model
+-- hint: leave it out
+-- take: leave it out
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
+ALTER MODEL of_names RENAME TO free_name_3« now»;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.alter_model 
+-- hint: write RENAME TO new_name
+-- take: write (RENAME TO new_name)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
+ALTER MODEL of_names «SET OPTIONS()»;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.alter_model _refuse_options
+-- hint: {} {}
+-- take: comments are shown by (SHOW TRAIN of_names)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
+«ALTER MODEL of_names SET OPTIONS(description = 'a')»;
+
+-- site: sqlflow_edl.session.program_check ProgramCheck._find_model
+-- hint: write {}
+-- take: write (free_name_4)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
+ALTER MODEL of_names RENAME TO free_name_4; SHOW TRAIN «of_names»;
+
+-- site: sqlflow_edl.analysis.alternatives 
+-- hint: train a DNNClassifier or a DNNRegressor WITH model.hidden_units = [64, 32]
+-- take: train a (DNNClassifier) or
+SELECT x, is_new FROM t TO TRAIN «StackedBiLSTMClassifier» WITH epochs = 1 LABEL is_new INTO m;

@@ -180,8 +180,8 @@ SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN BUCKETIZE(x, 3«» LABEL y INTO 
 «SHOW MODEL»;
 
 -- site: sqlflow_edl.syntax.lookalikes 
--- hint: write SET MODEL m ACTIVE 2 to use another version, or train a new one INTO the same name; in a shell, sqlflow copy m --as n --to URL copies it to another name
--- take: write (SET MODEL )m ACTIVE 2
+-- hint: write ALTER MODEL m RENAME TO n, or SET MODEL m ACTIVE 2 to use another version
+-- take: or (SET MODEL )m ACTIVE 2
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 «ALTER MODEL »of_numbers ACTIVE 1;
 
