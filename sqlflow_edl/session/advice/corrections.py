@@ -18,6 +18,7 @@ from sqlflow_edl.analysis.checks.query_errors import (
     NoLabelOptionError,
     NoModelError,
     NoRowsError,
+    OtherModelError,
     TextLabelError,
     TextOperandError,
     UnfitColumnError,
@@ -47,6 +48,7 @@ _ADVISERS: tuple[tuple[type[SQLFlowError], Callable[..., None]], ...] = (
     (NoModelError, models.advise_no_model),
     (UnknownModelError, models.advise_unknown),
     (UnknownArchitectureError, models.advise_architecture),
+    (OtherModelError, models.advise_other_model),
     (WithoutOptionsError, columns.advise_without_options),
     (SourceError, conditions.advise_literal),
 )
