@@ -73,14 +73,22 @@ def checked_features(
 
 
 def checked_labels(
-    labels: object, rows: int, by: str = "feed", *, ranking: bool = False, exact: bool = False
+    labels: object,
+    rows: int,
+    by: str = "feed",
+    *,
+    ranking: bool = False,
+    exact: bool = False,
+    any_shape: bool = False,
 ) -> Array:
     """Return labels as float32 (n, k) or int64 (n,), of a ranking int64 (n, 2); with `exact`, float64 stays.
 
-    Raises JobError for others.
+    `any_shape`: the program reshapes them itself. Raises JobError for others.
     """
     _check("labels", labels, rows, by)
     array = _same(labels) if exact else _narrow_numbers(labels)
+    if any_shape:
+        return array
     if not ranking and array.dtype.kind == "f" and array.ndim < 2:
         raise JobError(
             f"{by} gives labels of shape {array.shape}; numbers must be a column, (n, 1)",
@@ -127,7 +135,8 @@ def _same(array: Any) -> Any:
 
 
 def _narrow(array: Any) -> Any:
-    return array if isinstance(array, Ragged) else _narrow_numbers(array)
+    is_same = isinstance(array, Ragged) or array.dtype == np.object_
+    return array if is_same else _narrow_numbers(array)
 
 
 def _narrow_numbers(array: Any) -> Array:

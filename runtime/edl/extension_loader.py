@@ -20,6 +20,7 @@ EXTRAS = {
     "bigquery_ml": "",
     "editor": "editor",
     "elastic": "kafka",
+    "elasticdl": "tensorflow",
     "imported": "imported,lightgbm,xgboost",
     "lakes": "delta,iceberg",
     "lineage": "lineage,mlflow",

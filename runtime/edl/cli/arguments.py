@@ -1,13 +1,13 @@
 """Arguments of `edl train | evaluate | predict --model_def`, with ElasticDL's names where they still apply.
 
-Arguments cannot be abbreviated. An unknown one is an error with the most similar one, and an unsupported one of
-ElasticDL's is an error with its replacement. ElasticDL silently ignored both.
+Arguments cannot be abbreviated. An unknown one is an error with the most similar one. `foreign_options` has the
+other ones of ElasticDL, which silently ignored unknown arguments.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -24,14 +24,19 @@ FUNCTIONS = (
     "callbacks",
     "custom_data_reader",
 )
-DATA = {"train": "training_data", "evaluate": "validation_data", "predict": "prediction_data"}
+DATA = {
+    "train": "training_data",
+    "evaluate": "validation_data",
+    "predict": "prediction_data",
+    "export": "prediction_data",
+}
 
 _DATA = "a file, folder, pattern or URL: RecordIO, CSV or Parquet"
 
 # Arguments of model-zoo jobs only.
 ZOO_ONLY = (
     "model_zoo", "model_params", "framework", "training_data", "validation_data", "prediction_data",
-    "data_reader_params", *FUNCTIONS, "num_minibatches_per_task", "max_step", "evaluation_steps",
+    "data_reader_params", *FUNCTIONS, "embedding_threshold", "num_minibatches_per_task", "max_step", "evaluation_steps",
     "evaluation_start_delay_secs", "evaluation_throttle_secs", "log_loss_steps", "job_name", "precision",
 )  # fmt: skip
 
@@ -53,14 +58,15 @@ def add_model(parser: argparse.ArgumentParser, kind: str) -> None:
     )
     if kind == "train":
         group.add_argument("--training_data", metavar="DATA", help=_DATA)
-    if kind != "predict":
+    if kind in ("train", "evaluate"):
         group.add_argument(
             "--validation_data",
             metavar="DATA",
             help=_DATA if kind == "evaluate" else "validation rows, in the same forms",
         )
-    if kind == "predict":
-        group.add_argument("--prediction_data", metavar="DATA", help=_DATA)
+    if kind in ("predict", "export"):
+        rows = f"{_DATA}{'; some rows show the input' * (kind == 'export')}"
+        group.add_argument("--prediction_data", metavar="DATA", help=rows)
     group.add_argument(
         "--data_reader_params", metavar="K=V;…", help="parameters of the module's custom_data_reader"
     )
@@ -82,6 +88,12 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         "--precision",
         choices=get_args(Precision),
         help="precision of a network's arithmetic (default: float32)",
+    )
+    group.add_argument(
+        "--embedding_threshold",
+        type=positive,
+        metavar="BYTES",
+        help="Keras: embedding layers of more bytes become row tables, which parameter servers share",
     )
     group.add_argument("--num_minibatches_per_task", type=positive, metavar="N", help="minibatches per task")
     group.add_argument("--max_step", type=positive, metavar="N", help="limit of optimizer steps")
@@ -124,18 +136,21 @@ def seconds(text: str) -> float:
 
 
 def check_flags(arguments: Sequence[str], command: argparse.ArgumentParser) -> None:
-    """Raise SemanticError for an option that the command does not have, with its replacement."""
-    flags = [flag for flag in command._option_string_actions if flag.startswith("--")]
+    """Raise SemanticError for an option that the command does not have, with the most similar one."""
+    flags = list_flags(command)
     for argument in arguments:
         flag = argument.partition("=")[0]
         if not flag.startswith("--") or flag == "--" or flag in flags:
             continue
-        if (instead := _REFUSED.get(flag[2:])) is not None:
-            raise SemanticError(f"{flag} of ElasticDL {instead[0]}", hint=instead[1])
         near = nearest(flag, flags)
         raise SemanticError(
             f"there is no argument {flag}", hint=f"did you mean {near}?" if near else "see --help"
         )
+
+
+def list_flags(command: argparse.ArgumentParser) -> list[str]:
+    """Return the long options of a command."""
+    return [flag for flag in command._option_string_actions if flag.startswith("--")]
 
 
 def check_use(options: argparse.Namespace) -> None:
@@ -174,56 +189,3 @@ def check_resume(arguments: Sequence[str]) -> None:
                 f"{flag} cannot be changed: --resume continues a job as it was started",
                 hint=f"with --resume you may give {', '.join(_OF_RESUME[1:])}",
             )
-
-
-# ElasticDL's other arguments -> message, and replacement -------------------------------------------------------
-
-_IMAGES = "built an image for each job", "leave it out: the module runs from the folder of --model_zoo"
-_OF_TRAIN = "is for edl train only", "leave it out: workers share the rows"
-_OWN_LOOP = "ran a training loop of your own", "give loss and optimizer in the module; edl has the loop"
-_ALWAYS = "is always on", "leave it out"
-
-
-def _setting(how: str) -> tuple[str, str]:
-    return (
-        "is a setting of jobs on Kubernetes",
-        f"add --on kubernetes, and {how}; see sqlflow help kubernetes",
-    )
-
-
-_REFUSED: Mapping[str, tuple[str, str]] = {
-    **dict.fromkeys(
-        ("distribution_strategy", "num_ps_pods", "use_async", "grads_to_wait", "get_model_steps",
-         "lr_staleness_modulation"), _OF_TRAIN),
-    "sync_version_tolerance": ("no longer exists", "stale gradients are recomputed: leave it out"),
-    "checkpoint_dir": (
-        "no longer exists",
-        "checkpoints of a job with --num_workers are in its job folder, or where the variable EDL_CHECKPOINTS says"),
-    **dict.fromkeys(("image_name", "worker_image"), _setting("--image IMAGE")),
-    **dict.fromkeys(("volume", "image_pull_policy"), _setting("--set volume=CLAIM or image_pull_policy=Always")),
-    **dict.fromkeys(("envs", "populate_env_names"), _setting("--set env=… for variables of every container")),
-    **dict.fromkeys(
-        ("cluster_spec", "cluster_spec_json", "yaml", "aux_params"), _setting("--set pod_template=FILE")),
-    **dict.fromkeys(
-        ("master_pod_priority", "worker_pod_priority", "ps_pod_priority"), _setting("--set priority_class=NAME")),
-    **{f"{role}_resource_{what}": _setting(f"--set {role}_memory{end}=4Gi --set {role}_cpu{end}=2")
-       for role in ("master", "worker", "ps") for what, end in (("request", ""), ("limit", "_limit"))},
-    "force_use_kube_config_file": _setting("set KUBECONFIG for another file than ~/.kube/config"),
-    "extra_pypi_index": _IMAGES,
-    **dict.fromkeys(("restart_policy", "relaunch_on_worker_failure", "relaunch_timeout_worker"), _ALWAYS),
-    **dict.fromkeys(
-        ("docker_base_url", "docker_tlscert", "docker_tlskey", "docker_image_repository", "image_base"), _IMAGES),
-    **dict.fromkeys(("job_command", "need_elasticdl_job_service", "need_tf_config"), _OWN_LOOP),
-    **dict.fromkeys(("need_task_manager", "need_pod_manager", "task_fault_tolerance", "use_go_ps"), _ALWAYS),
-    "dataset_fn": ("is called feed", "define feed(batch, mode) in the module; --feed gives it another name"),
-    "input_fn": ("is called feed", "define feed(batch, mode) in the module; --feed gives it another name"),
-    "records_per_task": ("no longer exists", "a task has --num_minibatches_per_task times --minibatch_size rows"),
-    "learning_rate_scheduler": ("no longer exists", "define learning_rate(steps) in the module"),
-    "tensorboard_log_dir": ("no longer exists", "curves of a job with --num_workers are in its folder: sqlflow job ID"),
-    "prediction_outputs_processor": ("no longer exists", "predictions are written to --output, or to standard output"),
-    "collective_communicator_service_name": ("no longer exists", "leave it out"),
-    "num_of_redis_instances": ("no longer exists", "leave it out"),
-    "embedding_service_endpoint": ("no longer exists", "leave it out"),
-    "log_file_path": ("no longer exists", "add 2> FILE to the command: messages go to standard error"),
-    "log_level": ("no longer exists", "leave it out"),
-}  # fmt: skip

@@ -23,6 +23,7 @@ from edl.data.results import ResultFolder
 from edl.embeddings.sizes import table_memory
 from edl.errors import JobError, SemanticError
 from edl.frameworks.export import check_target
+from edl.input.blocks import Blocks
 from edl.jobs import job_folder as jobs
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.cores import available_cores
@@ -45,6 +46,7 @@ from edl.worker.trainer import split
 if TYPE_CHECKING:
     from edl.data import Pinned
 
+EXAMPLE_ROWS = 2  # that show an exporter the input of a model
 _NO_CODE = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
@@ -57,7 +59,7 @@ def run_command(options: argparse.Namespace) -> None:
         _resume(options)
         return
     if options.program is None:
-        _run_module(options)
+        (_export_module if options.kind == "export" else _run_module)(options)
         return
     folder: Path = options.program.absolute()
     spec = read_spec(folder)
@@ -114,6 +116,30 @@ def _run_module(options: argparse.Namespace) -> None:
         if outcome is None:
             outcome = distributed.run(job, _with_rows(spec, pinned, job), options, _narrator(options))
         _finish(outcome, job, options)
+
+
+def _export_module(options: argparse.Namespace) -> None:
+    """Write the model of a hand-written module; some of its rows show what its `feed` makes."""
+    options.kind = "predict"  # the mode of an exported model
+    options.device = "cpu"
+    spec = model_zoo.job_spec(options)
+    output = options.output.absolute()
+    check_target(spec.framework, output)
+    if spec.framework == "keras" and output.suffix == ".onnx":
+        raise JobError(
+            "a hand-written module of Keras is not written to ONNX", hint="write it to FILE.keras or a folder"
+        )
+    threads = options.threads or available_cores()
+    with (
+        job_folder(options.kind) as job,
+        job_runner.load_program(job.program, spec, threads=threads) as program,
+    ):
+        pinned = model_zoo.pinned_rows(program, options, job)
+        blocks = Blocks(program, job_runner.open_rows(program, pinned, job.rows))
+        example = blocks.read(0, min(EXAMPLE_ROWS, pinned.rows), "predict").arrays.features
+        model_zoo.note_changes(spec, options.weights)
+        words = job_runner.export(program, options.weights, output, example)
+    print(f"wrote {words} to {options.output}", file=sys.stderr)
 
 
 def _resume(options: argparse.Namespace) -> None:

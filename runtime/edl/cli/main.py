@@ -8,6 +8,7 @@
     edl train    --model_zoo DIR --model_def package.module.custom_model --training_data DATA [--output FILE]
     edl evaluate --model_zoo DIR --model_def … --validation_data DATA --weights ARCHIVE
     edl predict  --model_zoo DIR --model_def … --prediction_data DATA --weights ARCHIVE [--output FILE]
+    edl export   --model_zoo DIR --model_def … --prediction_data DATA --weights ARCHIVE --output FILE
     edl train    --on kubernetes[:PROFILE] --model_zoo DIR --model_def … --training_data DATA [--output FILE]
     edl fetch    JOB [--output FILE]
     edl checkpoints JOB [--verify | --export STEP FILE]
@@ -37,10 +38,12 @@ from edl.cli.arguments import (
     check_flags,
     check_resume,
     check_use,
+    list_flags,
     positive,
     waiting_steps,
 )
 from edl.cli.cluster_arguments import add_servers, add_workers
+from edl.cli.foreign_options import DLROVER, ELASTICDL, TORCHRUN, translate_options
 from edl.cli.streams import outlasting_readers
 from edl.errors import SQLFlowError
 from edl.installation import VERSION
@@ -107,16 +110,31 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser, commands = _parser()
     command = commands.get(arguments[0]) if arguments else None
     if command is not None:
-        rest = arguments[1:]
-        check_flags(script.before_script(rest, command) if arguments[0] == "run" else rest, command)
+        arguments = [
+            arguments[0],
+            *_translate_arguments(arguments[1:], command, is_script=arguments[0] == "run"),
+        ]
     options = parser.parse_args(arguments)
     if options.kind in _OF_ROWS:
         place.check(options)
     if getattr(options, "resume", None) is not None:
         check_resume(arguments[1:])
-    elif options.kind in _OF_ROWS:
+    elif options.kind in _OF_MODULES:
         check_use(options)
     return options
+
+
+def _translate_arguments(
+    arguments: Sequence[str], command: argparse.ArgumentParser, *, is_script: bool
+) -> list[str]:
+    """Return the arguments with options of other projects in our words. Raises SemanticError for unknown ones."""
+    origins = (TORCHRUN, DLROVER) if is_script else (ELASTICDL,)
+    ours = script.before_script(arguments, command, origins) if is_script else arguments
+    translated, notes = translate_options(ours, origins, list_flags(command))
+    check_flags(translated, command)
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+    return [*translated, *arguments[len(ours) :]]
 
 
 def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
@@ -136,8 +154,9 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     for name, command in commands.items():
         if name not in _OF_NO_PROGRAM:
             _add_common(command, name)
-        if name in _OF_ROWS:
+        if name in _OF_MODULES:
             add_model(command, name)
+        if name in _OF_ROWS:
             place.add_arguments(command)
     _add_train(commands["train"])
     quota.add_arguments(commands["quota"])
@@ -166,11 +185,11 @@ _COMMANDS = {
 }
 _OF_NO_PROGRAM = ("checkpoints", "fetch", "quota", "run")
 _OF_ROWS = ("train", "evaluate", "predict")
+_OF_MODULES = (*_OF_ROWS, "export")
 
 
 def _add_common(parser: argparse.ArgumentParser, kind: str) -> None:
-    required = kind == "export"
-    parser.add_argument("--program", type=Path, required=required, metavar="DIR", help="program folder")
+    parser.add_argument("--program", type=Path, metavar="DIR", help="program folder")
     if kind != "export":
         add_workers(parser, kind)
     parser.add_argument(

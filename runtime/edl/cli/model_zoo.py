@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from edl.cli.arguments import DATA, FUNCTIONS
 from edl.cli.cluster_arguments import cluster
@@ -31,6 +32,7 @@ from edl.program.zoo import REQUIREMENTS, find_in_zoo
 from edl.run.file_rows import trained_readings, with_columns
 from edl.run.initial_weights import is_archive
 from edl.spec import (
+    Cluster,
     Component,
     Evaluation,
     Field,
@@ -73,7 +75,7 @@ def job_spec(options: argparse.Namespace) -> JobSpec:
         metrics=(),
         training=_training(options),
         evaluation=_evaluation(options),
-        cluster=cluster(options),
+        cluster=cluster(options) if "num_workers" in options else Cluster(),  # an export has none
         output=Output(name=_job_name(options.job_name)),
         validation=_query(validation) if validation else None,
         zoo=_zoo(options, folder, model),
@@ -265,7 +267,25 @@ def _zoo(options: argparse.Namespace, folder: Path, model: OwnModel) -> Zoo:
                 f"--{name} {function} is not the name of a function", hint="such as my_loss or losses.my_loss"
             )
     reader = parameters(options.data_reader_params or "", "--data_reader_params")
-    return Zoo(str(folder), model.module, model.attribute, model.digest, renamed, reader)
+    return Zoo(
+        str(folder),
+        model.module,
+        model.attribute,
+        model.digest,
+        renamed,
+        reader,
+        _embedding_threshold(options),
+    )
+
+
+def _embedding_threshold(options: argparse.Namespace) -> int | UnsetType:
+    """Return the threshold on the command line, or else the trained model's, which its weights were made with."""
+    weights = _archive(options)
+    if options.kind != "train" and weights is not None:
+        trained = read_archive(weights).spec.zoo
+        return trained.embedding_threshold if trained is not None else UNSET
+    threshold: int | None = getattr(options, "embedding_threshold", None)
+    return UNSET if threshold is None else threshold
 
 
 def _job_name(name: str | None) -> str:

@@ -93,7 +93,9 @@ def _write(
 
 
 class _CSVWriter:
-    """Writer of CSV. CSV has no lists: a fixed-size list becomes a column per position, `x_0`, `x_1` and so on."""
+    """Writer of CSV. CSV has no lists: a fixed-size list becomes a column per position, `x_0`, `x_1` and so on; of a
+    struct, its fields are columns.
+    """
 
     def __init__(self, sink: IO[bytes], schema: pa.Schema) -> None:
         from pyarrow import csv
@@ -111,16 +113,23 @@ class _CSVWriter:
 
 
 def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:
-    import pyarrow.compute as pc
-
     columns: dict[str, pa.Array] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if not pa.types.is_fixed_size_list(column.type):
-            columns[name] = column
-            continue
-        for place in range(column.type.list_size):
-            columns[f"{name}_{place}"] = pc.list_element(column, place)
+        columns |= _flatten(name, column)
     return pa.RecordBatch.from_pydict(columns)
+
+
+def _flatten(name: str, column: pa.Array) -> dict[str, pa.Array]:
+    import pyarrow.compute as pc
+
+    if pa.types.is_fixed_size_list(column.type):
+        return {f"{name}_{place}": pc.list_element(column, place) for place in range(column.type.list_size)}
+    if not pa.types.is_struct(column.type):
+        return {name: column}
+    fields: dict[str, pa.Array] = {}
+    for field, values in zip(column.type, column.flatten(), strict=True):
+        fields |= _flatten(f"{name}_{field.name}", values)
+    return fields
 
 
 def _parquet_writer(sink: IO[bytes], schema: pa.Schema) -> Any:

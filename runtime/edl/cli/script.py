@@ -16,6 +16,7 @@ import msgspec
 
 from edl.cli import place
 from edl.cli.arguments import positive
+from edl.cli.foreign_options import ForeignCommand, takes_following_value
 from edl.cluster.local.client import SupervisedJob
 from edl.errors import SemanticError, SQLFlowError
 from edl.jobs import script_run
@@ -45,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--num_workers",
         "--nproc_per_node",
         "--nproc-per-node",
-        type=positive,
+        type=_processes,
         default=1,
         metavar="N",
         help="number of worker processes (default: %(default)s)",
@@ -81,12 +82,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
 
 
-def before_script(arguments: Sequence[str], parser: argparse.ArgumentParser) -> Sequence[str]:
-    """Return the arguments that are not the script's own."""
+def _processes(text: str) -> int:
+    """Return a number of processes; torchrun's words gpu, cpu and auto are the GPUs or the cores of this machine."""
+    if text not in ("auto", "cpu", "gpu"):
+        return positive(text)
+    gpus = len(list(Path("/dev").glob("nvidia[0-9]*"))) if text != "cpu" else 0
+    if text == "gpu" and not gpus:
+        raise argparse.ArgumentTypeError("there is no GPU of NVIDIA on this machine")
+    return gpus or available_cores()
+
+
+def before_script(
+    arguments: Sequence[str], parser: argparse.ArgumentParser, origins: Sequence[ForeignCommand]
+) -> Sequence[str]:
+    """Return the arguments that are not the script's own. `origins` have options of other commands."""
     at = 0
     while at < len(arguments) and arguments[at].startswith("-"):
         action = parser._option_string_actions.get(arguments[at])
-        at += 1 if action is None or action.nargs == 0 else 2
+        takes_value = takes_following_value(arguments[at], origins) if action is None else action.nargs != 0
+        at += 2 if takes_value else 1
     return arguments[:at]
 
 

@@ -273,7 +273,7 @@ class Tables:
         if not table.spec.num_ids:
             raise JobError(
                 f"the table {name} takes any id, an exported model needs to know how many",
-                hint="give its layer num_ids=… (ids 0, 1, …, num_ids - 1)",
+                hint="give its layer num_ids=…, or ElasticDL's input_dim=… (ids 0, 1, …, num_ids - 1)",
             )
         return table.read(np.arange(table.spec.num_ids))
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from edl.arrays import Array, Features, arrays, pad_lists
+from edl.arrays import Array, Features, arrays, map_arrays, pad_lists
 from edl.errors import JobError
 from edl.frameworks.networks.onnx import NetworkFile, reason_against
 from edl.frameworks.onnx.columns import is_text
@@ -195,7 +195,7 @@ def _averaged_torch(model: Any, regression: bool, binary: bool) -> Any:
 def _tensors(features: Features) -> Any:
     import torch
 
-    return {name: torch.from_numpy(array) for name, array in pad_lists(features).items()}
+    return map_arrays(torch.from_numpy, pad_lists(features))
 
 
 def _export_model(model: Any, features: Features) -> Any:
@@ -203,8 +203,9 @@ def _export_model(model: Any, features: Features) -> Any:
 
     tensors = _tensors(features)
     rows, length = torch.export.Dim("rows"), torch.export.Dim.DYNAMIC
-    listed = {name for name, array in features.items() if isinstance(array, Ragged)}
-    shapes = {name: {0: rows, 1: length} if name in listed else {0: rows} for name in tensors}
+    shapes = map_arrays(
+        lambda array: {0: rows, 1: length} if isinstance(array, Ragged) else {0: rows}, features
+    )
     return torch.export.export(model.eval(), (tensors,), dynamic_shapes=(shapes,))
 
 
@@ -229,7 +230,7 @@ def _onnx(model: Any, features: Features, path: Path) -> str:
         if importlib.util.find_spec(package) is None:
             raise JobError(f"ONNX needs the package {package}", hint=install_extras("onnx"))
     program = _export_model(model, features)
-    names = list(features)
+    names = list(features) if isinstance(features, dict) else None
     torch.onnx.export(
         program, f=path, input_names=names, output_names=["outputs"], external_data=False, verbose=False
     )

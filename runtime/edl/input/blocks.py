@@ -142,12 +142,19 @@ class Blocks:
         fed = convert_rows(self.program, self.reader, start, end, mode, self._columns(mode))
         rows, by = end - start, fed.by
         framework = self.program.spec.framework
-        exact, texts = self._has_trees or framework in SCORED, framework == ONNX
+        exact, texts = self._has_trees or framework in SCORED, framework in (ONNX, "keras")
         features = checked_features(fed.features, rows, by, exact=exact, texts=texts)
         if mode == "predict":
             return Block(rows, Arrays(features, _NO_LABELS, None), fed.batch)
         ranking = bool(self.program.spec.label.group)
-        labels = checked_labels(fed.labels, rows, by, ranking=ranking, exact=mode == "evaluate")
+        labels = checked_labels(
+            fed.labels,
+            rows,
+            by,
+            ranking=ranking,
+            exact=mode == "evaluate",
+            any_shape=not self.program.checks_shapes,
+        )
         return Block(rows, Arrays(features, labels, checked_weights(fed.weights, rows, by)), fed.batch)
 
     @property

@@ -6,9 +6,11 @@ edits (`units = 2`, then `units = 5`) could train the model of the first.
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 import sysconfig
+from collections.abc import Callable
 from importlib.machinery import (
     BYTECODE_SUFFIXES,
     EXTENSION_SUFFIXES,
@@ -24,6 +26,7 @@ from types import CodeType
 _INSTALLED = ("site-packages", "dist-packages")
 
 _folders: set[Path] = set()
+_redirections: dict[Path, Callable[[ast.Module, str], ast.Module]] = {}
 
 
 class CompilingLoader(SourceFileLoader):
@@ -35,8 +38,17 @@ class CompilingLoader(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType:
         source = self.get_data(self.path) if self._source is None else self._source
-        code: CodeType = self.source_to_code(source, self.path)
+        tree = ast.parse(source, self.path)
+        for folder, redirect in _redirections.items():
+            if Path(self.path).is_relative_to(folder):
+                tree = redirect(tree, self.path)
+        code: CodeType = compile(tree, self.path, "exec", dont_inherit=True)
         return code
+
+
+def redirect_imports(folder: Path | str, redirect: Callable[[ast.Module, str], ast.Module]) -> None:
+    """Make this process compile modules of the folder from the tree that `redirect` returns for (tree, path)."""
+    _redirections[Path(folder).absolute()] = redirect
 
 
 def always_compile(folder: Path | str) -> None:

@@ -33,13 +33,18 @@ _names = itertools.count(1)
 
 @dataclass(frozen=True)
 class Program:
-    """Loaded program. `functions` holds the contract's functions that model.py defines."""
+    """Loaded program. `functions` holds the contract's functions that model.py defines.
+
+    `checks_shapes`: labels and outputs are compared before they meet in the loss. The losses of ElasticDL's modules
+    reshape both, so labels of these have any shape.
+    """
 
     folder: Path
     spec: JobSpec
     module: ModuleType
     functions: Mapping[str, Callable[..., Any]]
     edited: bool
+    checks_shapes: bool = True
 
     @property
     def file(self) -> Path:
@@ -85,7 +90,8 @@ def load(folder: Path | str, spec: JobSpec | None = None) -> Program:
     if spec.zoo is not None:
         zoo = msgspec.structs.replace(spec.zoo, path=str(folder.parent / spec.zoo.path))
         module = import_zoo(zoo)
-        return Program(folder, spec, module, zoo_functions(spec, zoo, module), edited=True)
+        functions, is_elasticdl = zoo_functions(spec, zoo, module)
+        return Program(folder, spec, module, functions, edited=True, checks_shapes=not is_elasticdl)
     if spec.own is not None:
         spec = with_digest(spec)
         make_importable(spec.model.name)

@@ -10,6 +10,7 @@ read.
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import inspect
@@ -21,12 +22,15 @@ from types import ModuleType
 from typing import Any
 
 from edl.errors import JobError, SemanticError, did_you_mean
+from edl.extension_loader import load, load_or
 from edl.program.contract import check
+from edl.program.importing import redirect_imports
 from edl.program.user_code import user_code
 from edl.program.user_model import OwnModel, find, make_importable
 from edl.spec import JobSpec, Zoo
 
 REQUIREMENTS = "requirements.txt"
+_ELASTICDL = "edl.extensions.elasticdl"
 
 
 def find_in_zoo(zoo: Path, model_def: str) -> OwnModel:
@@ -57,11 +61,23 @@ def find_in_zoo(zoo: Path, model_def: str) -> OwnModel:
 def import_zoo(zoo: Zoo) -> ModuleType:
     """Import the current version of the module. Raises UserCodeError if the import fails."""
     make_importable(zoo.module, [zoo.path])
+    redirect_imports(zoo.path, functools.partial(_redirect_imports, Path(zoo.path)))
     return _import(zoo.module, Path(zoo.path))
 
 
-def zoo_functions(spec: JobSpec, zoo: Zoo, module: ModuleType) -> Mapping[str, Callable[..., Any]]:
-    """Return the contract's functions of the module, with the job's parameters bound.
+def _redirect_imports(zoo: Path, tree: ast.Module, path: str) -> ast.Module:
+    """Return the tree of a module with the names that only ElasticDL's own repository knows replaced."""
+    redirected: ast.Module = load_or(f"{_ELASTICDL}.imports", "redirect_imports", lambda tree, *_: tree)(
+        tree, path, zoo
+    )
+    return redirected
+
+
+def zoo_functions(
+    spec: JobSpec, zoo: Zoo, module: ModuleType
+) -> tuple[Mapping[str, Callable[..., Any]], bool]:
+    """Return the contract's functions of the module, with the job's parameters bound, and True if the module was
+    written for ElasticDL.
 
     Raises JobError if one is missing or unsuitable.
     """
@@ -74,8 +90,41 @@ def zoo_functions(spec: JobSpec, zoo: Zoo, module: ModuleType) -> Mapping[str, C
     overrides["custom_model"] = functools.partial(model, **spec.model.params) if callable(model) else model
     reader = overrides.get("custom_data_reader") or getattr(module, "custom_data_reader", None)
     if callable(reader):
-        overrides["custom_data_reader"] = _on_origin(reader, zoo.reader_params, file)
-    return check(module, spec.framework, file, overrides)
+        _check_reader(reader, zoo.reader_params, file)
+        reader = functools.partial(reader, **zoo.reader_params)
+        overrides["custom_data_reader"] = _on_origin(reader)
+    adapted = _adapt_module(spec, module, overrides, reader)
+    return check(module, spec.framework, file, overrides | adapted), "loss" in adapted
+
+
+def _adapt_module(
+    spec: JobSpec, module: ModuleType, functions: Mapping[str, object], reader: object
+) -> dict[str, object]:
+    """Return functions in place of the functions of a module that was written for ElasticDL; none for others."""
+    feed = functions.get("feed") or getattr(module, "feed", None) or getattr(module, "dataset_fn", None)
+    if spec.framework not in ("keras", "torch") or not _takes_dataset(feed):
+        return {}
+    if (
+        spec.framework == "torch"
+    ):  # a dataset of TensorFlow for a model of PyTorch, whose other functions are ours
+        return {"feed": load(f"{_ELASTICDL}.feeding", "TorchFeed")(feed, str(module.__file__))}
+    names = ("custom_model", "loss", "eval_metrics_fn", "callbacks")
+    of_module = {name: functions.get(name) or getattr(module, name, None) for name in names}
+    of_module |= {"feed": feed, "custom_data_reader": reader}
+    of_module = {name: function for name, function in of_module.items() if function is not None}
+    adapt = load(f"{_ELASTICDL}.contract", "adapt_functions")
+    adapted: dict[str, object] = adapt(module, of_module, spec.kind, str(module.__file__))
+    return adapted
+
+
+def _takes_dataset(feed: object) -> bool:
+    """Return True if a function is called with a dataset, a mode and metadata, as ElasticDL calls `feed`."""
+    if not callable(feed):
+        return False
+    parameters = inspect.signature(feed).parameters.values()
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    required = [one for one in parameters if one.kind in positional and one.default is one.empty]
+    return len(required) == 3
 
 
 def _import(name: str, zoo: Path) -> ModuleType:
@@ -100,10 +149,7 @@ def _attribute(module: ModuleType, name: str) -> object:
     return getattr(module, name)
 
 
-def _on_origin(
-    reader: Callable[..., Any], params: Mapping[str, object], file: str
-) -> Callable[[Any, Path], Any]:
-    """Adapt the module's custom_data_reader(origin, **reader_params) to the contract."""
+def _check_reader(reader: Callable[..., Any], params: Mapping[str, object], file: str) -> None:
     try:
         inspect.signature(reader).bind("origin", **params)
     except TypeError as error:
@@ -112,8 +158,12 @@ def _on_origin(
             hint="write: def custom_data_reader(origin, *, my_param=…):",
         ) from None
 
+
+def _on_origin(reader: Callable[..., Any]) -> Callable[[Any, Path], Any]:
+    """Adapt the module's custom_data_reader(origin) to the contract."""
+
     def open_rows(pinned: Any, folder: Path) -> Any:
-        return reader(pinned.source, **params)
+        return reader(pinned.source)
 
     return open_rows
 

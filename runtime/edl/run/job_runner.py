@@ -23,7 +23,7 @@ import msgspec
 import pyarrow as pa
 
 from edl import frameworks
-from edl.arrays import Array, checked_features
+from edl.arrays import Array, Features, checked_features
 from edl.data import Pinned, Reader, open_reader
 from edl.data.arrow_types import schema_of
 from edl.data.pinned import read_pinned
@@ -118,9 +118,9 @@ def run_job(
 def rows_of(program: Program, job: JobFolder) -> tuple[Pinned, Reader]:
     """Open the rows pinned in the job folder; validation rows with a query of their own come last."""
     pinned = read_pinned(job.rows)
-    reader = _open_rows(program, pinned, job.rows)
+    reader = open_rows(program, pinned, job.rows)
     if program.spec.kind == "train" and job.validation_rows.is_dir():
-        validation = _open_rows(program, read_pinned(job.validation_rows), job.validation_rows)
+        validation = open_rows(program, read_pinned(job.validation_rows), job.validation_rows)
         reader = JoinedReader(reader, validation)
     rows, explanation = program.spec.rows, program.spec.explanation
     if program.spec.kind == "explain" and explanation is not None and explanation.rows:
@@ -171,13 +171,12 @@ def training(
     return rows, write
 
 
-def export(program: Program, weights: Path, path: Path) -> str:
+def export(program: Program, weights: Path, path: Path, example: Features | None = None) -> str:
     """Write the program's model with these weights to `path`, in the format of its suffix. Return the format's name.
 
+    `example` is what the `feed` of a hand-written module makes of some rows: its columns are not known otherwise.
     Raises JobError, see `edl.frameworks.export`.
     """
-    import pyarrow as pa
-
     from edl.frameworks.export import OVER_COLUMNS, average_members, check_lists, network_file
     from edl.frameworks.export import export as write
 
@@ -186,22 +185,8 @@ def export(program: Program, weights: Path, path: Path) -> str:
             "a forecast needs the last rows of its series, which a file of a model does not read",
             hint="SELECT … TO PREDICT reads them from a query",
         )
-    if program.spec.zoo is not None:
-        raise JobError(
-            "a hand-written module cannot be exported: its archive does not hold the columns that its feed reads",
-            hint="weights.safetensors in the archive, a zip file, holds the tensors by their names in the module",
-        )
-    if not program.has("feed"):
-        raise JobError(f"{program.file} defines no feed, which an export calls with rows of NULLs")
-    columns = program.spec.columns
-    schema = schema_of(field for field in program.spec.query.schema if field.name in columns)
-    types = {name: schema.field(name).type if name in schema.names else pa.null() for name in columns}
-    # What replaces NULLs is a valid example.
-    nulls = {name: pa.nulls(2, type_) for name, type_ in types.items()}
-    framework = program.spec.framework
-    exact = framework in (*TREES, ONNX)
-    row = program.call("feed", pa.record_batch(nulls), "predict")[0]
-    features = checked_features(row, 2, exact=exact, texts=framework == ONNX)
+    framework, is_module = program.spec.framework, program.spec.zoo is not None
+    features = _make_example(program) if example is None else example
     temperature, threshold = trained_temperature(weights), trained_threshold(weights)
     spec = msgspec.structs.replace(program.spec, device="cpu", temperature=temperature, threshold=threshold)
     program = dataclasses.replace(program, spec=spec)
@@ -211,7 +196,7 @@ def export(program: Program, weights: Path, path: Path) -> str:
     reason = ""
     if framework in SCORED:  # they are not computed for this
         return write(framework, adapter.standalone(), features, path)
-    if (adapter.framework, path.suffix) in OVER_COLUMNS:
+    if (adapter.framework, path.suffix) in OVER_COLUMNS and not is_module:
         file = network_file(program, trained, path.suffix)
         if not isinstance(file, str):
             return write(adapter.framework, file, features, path)
@@ -224,6 +209,27 @@ def export(program: Program, weights: Path, path: Path) -> str:
     if adapter.framework not in TREES or path.suffix != ".onnx":
         reason += _without_centre(program.spec.label)
     return write(adapter.framework, model, features, path) + reason
+
+
+def _make_example(program: Program) -> Features:
+    """Return what the program's `feed` makes of two rows of NULLs: what replaces NULLs is a valid example."""
+    import pyarrow as pa
+
+    if program.spec.zoo is not None:
+        raise JobError(
+            "a hand-written module cannot be exported without rows: its archive does not hold the columns that its "
+            "feed reads",
+            hint="`edl export --model_def … --prediction_data DATA` reads some rows as an example of its input",
+        )
+    if not program.has("feed"):
+        raise JobError(f"{program.file} defines no feed, which an export calls with rows of NULLs")
+    columns = program.spec.columns
+    schema = schema_of(field for field in program.spec.query.schema if field.name in columns)
+    types = {name: schema.field(name).type if name in schema.names else pa.null() for name in columns}
+    nulls = {name: pa.nulls(2, type_) for name, type_ in types.items()}
+    row = program.call("feed", pa.record_batch(nulls), "predict")[0]
+    exact = program.spec.framework in (*TREES, ONNX)
+    return checked_features(row, 2, exact=exact, texts=program.spec.framework == ONNX)
 
 
 def _without_centre(label: Label) -> str:
@@ -242,7 +248,7 @@ def starting_weights(program: Program, weights: Path | None) -> Mapping[str, Arr
     return trained_weights(weights) if weights is not None else None
 
 
-def _open_rows(program: Program, pinned: Pinned, folder: Path) -> Reader:
+def open_rows(program: Program, pinned: Pinned, folder: Path) -> Reader:
     """Open the pinned rows with model.py's own reader, else reader.py's, else the reader of the rows' file."""
     if program.has("custom_data_reader"):
         return cast(Reader, program.call("custom_data_reader", pinned, folder))

@@ -127,6 +127,7 @@ class Zoo(Struct, frozen=True):
     name the function or class that makes the model, with the parameters of `JobSpec.model`. `digest` is the SHA-256
     of the module's source. `functions` maps functions of the contract that have another name, or are in another
     module: `my_loss`, `losses.my_loss`. `reader_params` are keyword arguments of custom_data_reader.
+    `embedding_threshold` is the size in bytes from which on embedding layers become row tables; unset is none.
     """
 
     path: str
@@ -135,6 +136,7 @@ class Zoo(Struct, frozen=True):
     digest: str
     functions: dict[str, str] = {}
     reader_params: dict[str, Parameter] = {}
+    embedding_threshold: int | msgspec.UnsetType = msgspec.UNSET
 
 
 MOST_COUNT = 255  # of the steps that an id may have to wait for its row

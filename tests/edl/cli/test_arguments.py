@@ -46,30 +46,6 @@ def test_an_unknown_flag_before_a_script_is_an_error_and_flags_behind_it_are_its
 
 
 @pytest.mark.parametrize(
-    ("flag", "instead"),
-    [
-        ("--docker_base_url=x", "--model_zoo"),
-        ("--need_task_manager", "leave it out"),
-        ("--use_go_ps", "leave it out"),
-        ("--dataset_fn", "define feed(batch, mode)"),
-        ("--records_per_task", "--num_minibatches_per_task"),
-        ("--checkpoint_dir", "in its job folder"),
-        ("--worker_resource_request", "--on kubernetes, and --set worker_memory=4Gi --set worker_cpu=2"),
-        ("--ps_resource_limit", "--set ps_memory_limit=4Gi"),
-        ("--worker_image", "--image IMAGE"),
-        ("--job_command", "loss and optimizer"),
-        ("--prediction_outputs_processor", "--output"),
-    ],
-)
-def test_a_flag_of_elasticdl_that_means_nothing_says_what_to_do_instead(
-    flag: str, instead: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    err = complaint(["train", *MODULE, flag], capsys)
-    assert f"{flag.partition('=')[0]} of ElasticDL" in err
-    assert instead in err
-
-
-@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["train"], "either --program or --model_def"),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from edl.cli.cluster_arguments import cluster
 from edl.cli.main import _options, main
@@ -308,3 +309,58 @@ def test_the_job_folder_alone_tells_another_process_what_to_run(zoo: Path, proce
     outcome = process.run(job.program, job.path, lambda event: None)
     assert (outcome.rows, outcome.steps) == (500, 8)
     assert read_archive(job.path / outcome.archive).spec.query.source == "x.csv"
+
+
+LINE = """
+import torch
+from torch import nn
+
+
+def custom_model():
+    return nn.Linear(2, 1)
+
+
+def loss(labels, predictions):
+    return (labels - predictions) ** 2
+
+
+def optimizer(parameters):
+    return torch.optim.SGD(parameters, 0.1)
+
+
+def feed(batch, mode):
+    import numpy as np
+
+    features = np.column_stack([batch.column(name).to_numpy() * 1.0 for name in ("a", "b")])
+    return features, None if mode == "predict" else batch.column("y").to_numpy().reshape(-1, 1) * 1.0
+
+
+def eval_metrics_fn():
+    return {}
+"""
+
+
+def test_a_module_is_exported_with_some_rows_as_an_example(
+    zoo: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (zoo / "zoo_line.py").write_text(LINE)
+    (zoo / "rows.csv").write_text("a,b,y\n" + "1,2,3\n4,5,6\n7,8,9\n" * 9)
+    model = ("--model_def", "zoo_line.custom_model")
+    assert main(["train", *model, "--training_data", "rows.csv", "--output", "m.zip"]) == 0
+    export = ("export", *model, "--weights", "m.zip", "--prediction_data", "rows.csv", "--output")
+    assert main([*export, "m.pt2"]) == 0
+    program = torch.export.load("m.pt2").module()
+    assert (
+        main(["predict", *model, "--prediction_data", "rows.csv", "--weights", "m.zip", "--output", "p.csv"])
+        == 0
+    )
+    first = float((zoo / "p.csv").read_text().splitlines()[1].split(",")[-1])
+    assert program(torch.tensor([[1.0, 2.0]])).item() == pytest.approx(first, rel=1e-6)
+    assert main([*export, "m.pt2"]) == 1
+    assert "m.pt2 is there already" in capfd.readouterr().err
+
+
+def test_an_export_of_a_module_needs_rows(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["export", "--model_def", "zoo_job_net.custom_model", "--weights", "m.zip", "--output", "m.pt2"]
+    assert main(command) == 2
+    assert "--prediction_data is required" in capsys.readouterr().err

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from edl.embeddings.model_tables import Tables
 from edl.frameworks import Minibatches
+from edl.frameworks.keras.embeddings import move_large_embeddings
 from tests.edl.frameworks.row_cases import FEATURES, KERAS, LABELS, RowCases, create, part
 
 
@@ -102,3 +106,51 @@ def loss(labels, predictions):
         for rows in (64, 17, 1, 64):
             adapter.train(Minibatches(part(slice(rows)), LABELS[:rows], 16))
         assert subject.module.TRACES == [1]
+
+
+def moved_model(initializer: Any, features: Any, **options: Any) -> tuple[Any, Any]:
+    """A model with a large and a small embedding layer over two inputs, and what is made of it."""
+    ids, few = keras.Input((3,), name="ids"), keras.Input((2,), name="few", dtype="int32")
+    large = keras.layers.Embedding(1000, 4, embeddings_initializer=initializer, name="large", **options)
+    small = keras.layers.Embedding(5, 4, name="small")
+    joined = keras.layers.Concatenate(axis=1)([large(ids), small(few)])
+    model = keras.Model({"ids": ids, "few": few}, keras.layers.Flatten()(joined))
+    return model, move_large_embeddings(model, 10_000, features)
+
+
+IDS = {"ids": np.arange(6).reshape(2, 3), "few": np.ones((2, 2), dtype=np.int64)}
+
+
+def test_a_large_embedding_layer_becomes_a_row_table_that_starts_alike() -> None:
+    _, model = moved_model(keras.initializers.RandomUniform(-0.2, 0.2), IDS)
+    tensors, tables = {name: tf.constant(array) for name, array in IDS.items()}, Tables(seed=3)
+    with tables.discover(IDS, tensors):
+        outputs = model(tensors).numpy()
+    [(name, table)] = tables.tables.items()
+    assert (name, table.spec.num_ids, table.spec.dim, table.spec.scale) == ("embedding_0", 1000, 4, 0.2)
+    np.testing.assert_array_equal(outputs[:, :12], table.read(np.arange(6)).reshape(2, 12))
+    assert [weight.path for weight in model.weights] == ["small/embeddings"]
+
+
+@pytest.mark.parametrize(
+    ("initializer", "features", "options"),
+    [
+        ("glorot_uniform", IDS, {}),
+        ("uniform", {**IDS, "ids": IDS["ids"].astype(np.float32)}, {}),
+        ("uniform", IDS, {"embeddings_regularizer": "l2"}),
+    ],
+    ids=["another start", "ids of floats", "a regularizer"],
+)
+def test_a_layer_that_rows_cannot_replace_stays(initializer: str, features: Any, options: Any) -> None:
+    model, moved = moved_model(initializer, features, **options)
+    assert moved is model
+
+
+def test_layers_within_the_threshold_and_models_that_are_no_graph_stay() -> None:
+    class Own(keras.Model):  # type: ignore[misc]
+        pass
+
+    own = Own()
+    assert move_large_embeddings(own, 1, IDS) is own
+    model, _ = moved_model("uniform", IDS)
+    assert move_large_embeddings(model, 10**6, IDS) is model

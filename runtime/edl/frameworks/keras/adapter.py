@@ -42,7 +42,13 @@ from edl.frameworks.base import NetworkAdapter, call_function, checked_shapes, f
 from edl.frameworks.device import tell
 from edl.frameworks.keras import device as devices
 from edl.frameworks.keras.compiled import Variants, any_rows, compile_function, spec_of
-from edl.frameworks.keras.embeddings import check_elsewhere, clip_gradients, row_optimizer, with_rows_inside
+from edl.frameworks.keras.embeddings import (
+    check_elsewhere,
+    clip_gradients,
+    move_large_embeddings,
+    row_optimizer,
+    with_rows_inside,
+)
 from edl.frameworks.keras.gradients import GradientParts
 from edl.frameworks.keras.last_layer import last_inputs
 from edl.frameworks.least_squares import LeastSquares, LeastSquaresAdapter
@@ -72,6 +78,8 @@ def create(program: Program, features: Features, labels: Array | None, seed: int
     tell(program.spec.device, device.strip("/") or "cpu", program.spec.precision)
     with devices.place_on_device(device), devices.precision(program.spec.precision):
         model = call_function(program, "custom_model", keras.Model, "keras.Model")
+        if program.spec.zoo is not None and program.spec.zoo.embedding_threshold:
+            model = move_large_embeddings(model, program.spec.zoo.embedding_threshold, features)
         adapter = KerasAdapter(program, model, features, labels, seed, device)
         solver = None if labels is None else adapter.optimizer
         return (
@@ -110,7 +118,8 @@ class KerasAdapter(NetworkAdapter):
             self._prepare_training(rows, labels, outputs, device)
 
     def _prepare_training(self, rows: tuple[Any, ...], labels: Array, outputs: Tensor, device: str) -> None:
-        check_outputs(labels.shape, tuple(outputs.shape), labels.dtype.kind == "i")
+        if self._program.checks_shapes:
+            check_outputs(labels.shape, tuple(outputs.shape), labels.dtype.kind == "i")
         label = any_rows(labels)
         self._evaluate = Variants(devices.run_on_device(device, self._outputs_and_loss), *rows, label)
         kinds = keras.optimizers.Optimizer, LeastSquares
@@ -197,7 +206,8 @@ class KerasAdapter(NetworkAdapter):
         return outputs.numpy(), {EMBEDDING: embedding}
 
     def standalone(self) -> Any:
-        return with_rows_inside(self.model, self.tables)
+        model = getattr(self.model, "inner", self.model)  # within a model that only arranges its outputs
+        return with_rows_inside(model, self.tables)
 
     def _optimizer_state(self) -> dict[str, Array]:
         return self._copies(self._state())
@@ -376,8 +386,10 @@ class KerasAdapter(NetworkAdapter):
 
     def _loss(self, labels: Tensor, outputs: Tensor, optional: Given) -> Tensor:
         whole, shape = labels.dtype.is_integer, tuple(outputs.shape)
-        check_outputs(tuple(labels.shape), shape, whole)
-        members = count_members(labels.shape.rank, shape, whole)
+        members = 0
+        if self._program.checks_shapes:
+            check_outputs(tuple(labels.shape), shape, whole)
+            members = count_members(labels.shape.rank, shape, whole)
         if members:
             labels, outputs = tf.repeat(labels, members, axis=0), tf.reshape(outputs, (-1, shape[2]))
         losses = tf.cast(self._program.call("loss", labels, outputs), tf.float32)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
+from edl.arrays import Features, arrays
 from edl.embeddings.combiners import require_combiner
+from edl.embeddings.initializers import EMBEDDING_SCALE, Initial
 from edl.embeddings.model_tables import Tables
 from edl.embeddings.optimizers import Optimizer, name_of, refuse_dtype, refuse_option
 from edl.errors import JobError
@@ -31,6 +35,82 @@ def row_optimizer(optimizer: keras.optimizers.Optimizer) -> Optimizer:
         if isinstance(value, int | float) and key not in _IGNORED
     }
     return Optimizer("keras", name, numbers | {"momentum_decay": 1.0})
+
+
+def move_large_embeddings(model: keras.Model, size: int, features: Features) -> keras.Model:
+    """Return the model with row tables in place of embedding layers of more than `size` bytes.
+
+    A layer moves if the model is a graph of layers, its ids are an input of the model, int64 in the features, and its
+    vectors start as rows can start. Other models and layers stay.
+    """
+    inner = getattr(model, "inner", model)  # within a model that only arranges its outputs
+    if not getattr(inner, "inputs", None):
+        return model
+    ids = {id(tensor) for tensor, array in _pair_inputs(inner, features) if array.dtype == np.int64}
+    large = [layer for layer in inner.layers if _is_movable(layer, ids) and _bytes(layer) > size]
+    if not large:
+        return model
+    names = {id(layer): f"embedding_{number}" for number, layer in enumerate(large)}
+
+    def replace(layer: Any) -> Any:
+        return _row_layer(layer, names[id(layer)]) if id(layer) in names else layer
+
+    for layer in large:
+        let_input_be_ids(layer.input)
+    moved = keras.models.clone_model(inner, clone_function=replace)
+    return moved if inner is model else model.replace_inner(moved)
+
+
+def _pair_inputs(model: keras.Model, features: Features) -> Iterator[tuple[Any, Any]]:
+    """Yield the inputs of a graph of layers with the arrays that they get."""
+    if isinstance(model.input, dict) and isinstance(features, dict):
+        yield from ((tensor, features[name]) for name, tensor in model.input.items() if name in features)
+        return
+    tensors, every = keras.tree.flatten(model.input), [array for _, array in arrays(features)]
+    if len(tensors) == len(every):
+        yield from zip(tensors, every, strict=True)
+
+
+def _is_movable(layer: Any, ids: Container[int]) -> bool:
+    if type(layer) is not keras.layers.Embedding or len(layer._inbound_nodes) != 1:
+        return False
+    if layer.embeddings_regularizer is not None or layer.embeddings_constraint is not None:
+        return False
+    return id(layer.input) in ids and _initial_of(layer.embeddings_initializer) is not None
+
+
+def _bytes(layer: Any) -> int:
+    return int(layer.input_dim) * int(layer.output_dim) * 4
+
+
+def _initial_of(initializer: Any) -> tuple[Initial, float] | None:
+    """Return how rows start as the initializer's vectors do, or None if they cannot."""
+    if isinstance(initializer, keras.initializers.Zeros):
+        return "zeros", EMBEDDING_SCALE
+    if (
+        isinstance(initializer, keras.initializers.RandomUniform)
+        and initializer.minval == -initializer.maxval
+    ):
+        return "uniform", float(initializer.maxval)
+    if isinstance(initializer, keras.initializers.RandomNormal) and initializer.mean == 0:
+        return "normal", float(initializer.stddev)
+    return None
+
+
+def _row_layer(layer: Any, name: str) -> Embedding:
+    start = _initial_of(layer.embeddings_initializer)
+    if start is None:
+        raise RuntimeError("checked by _is_movable")
+    initial, scale = start
+    options = {"num_ids": layer.input_dim, "mask_zero": layer.mask_zero, "name": name}
+    return Embedding(name, layer.output_dim, initial=initial, scale=scale, **options)
+
+
+def let_input_be_ids(tensor: Any) -> None:
+    """Change an input of a model to int64: models cast their inputs, and rows are found by the ids as they came."""
+    layer = tensor._keras_history.operation
+    if isinstance(layer, keras.layers.InputLayer):
+        tensor._dtype = layer._dtype = "int64"
 
 
 def clip_gradients(

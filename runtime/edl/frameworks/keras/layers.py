@@ -58,7 +58,17 @@ def checked_model(model: Any) -> keras.layers.Layer:
 
 @keras.saving.register_keras_serializable(package="edl")
 class Embedding(EmbeddingLayer, keras.layers.Layer):
-    """Embedding layer of Keras; the ids are an input of the model, or a list of inputs."""
+    """Embedding layer of Keras; the ids are an input of the model, or a list of inputs.
+
+    mask_zero: later layers leave out the positions of id 0, as with Keras' own layer.
+    """
+
+    def __init__(self, *arguments: Any, mask_zero: bool = False, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.mask_zero = mask_zero
+
+    def compute_mask(self, ids: Any, mask: Any = None) -> Any:
+        return keras.ops.not_equal(ids, 0) if self.mask_zero else None
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         several = isinstance(input_shape, list)
@@ -86,6 +96,7 @@ class Embedding(EmbeddingLayer, keras.layers.Layer):
             "scale": spec.scale,
             "num_ids": spec.num_ids,
             "first": self.first,
+            "mask_zero": self.mask_zero,
         }
 
 

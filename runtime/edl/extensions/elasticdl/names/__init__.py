@@ -1,0 +1,1 @@
+"""Names that modules written for ElasticDL import, with their meaning here."""
