@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast as python
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -24,99 +24,30 @@ from sqlflow_edl.syntax.ast import Attribute, Constant, ListValue, Name
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
 from sqlflow_edl.syntax.kinds import Kind
 from sqlflow_edl.syntax.lexer import Token, code_tokens, name_value
+from sqlflow_edl.syntax.model_functions import (
+    BESIDE,
+    DERIVED,
+    INSTEAD,
+    KINDS,
+    NO_QUERY,
+    OF_MODELS,
+    OF_ROWS,
+    RELATED,
+    SETTINGS,
+)
 from sqlflow_edl.syntax.queries import trees
 
-_CALLS_GOOGLE = (
-    "it calls a service of Google's; models here are trained on your rows, or imported from a file"
-)
-_IN_TRANSFORM = "it stands in TRANSFORM(…) of CREATE MODEL; in other queries, compute it in SQL"
-# functions of BigQuery ML -> the statement with the same answer, or the reason why there is none
-_INSTEAD = {
-    "ANNOTATE_IMAGE": _CALLS_GOOGLE,
-    "GENERATE_EMBEDDING": _CALLS_GOOGLE,
-    "GENERATE_TABLE": _CALLS_GOOGLE,
-    "GENERATE_TEXT": _CALLS_GOOGLE,
-    "MULTI_HOT_ENCODER": _IN_TRANSFORM,
-    "PROCESS_DOCUMENT": _CALLS_GOOGLE,
-    "TRANSCRIBE": _CALLS_GOOGLE,
-    "TRANSLATE": _CALLS_GOOGLE,
-    "UNDERSTAND_TEXT": _CALLS_GOOGLE,
-}
-# functions of BigQuery ML -> a function that tells as much of such a model here, and why
-_RELATED = {
-    "ARIMA_COEFFICIENTS": ("GLOBAL_EXPLAIN", "a forecast is made by trees here"),
-    "ARIMA_EVALUATE": ("EVALUATE", "it has the errors of two baselines, too"),
-}
 _AS = re.compile(r"(?P<value>\S+)\s+AS\s+(?P<key>\w+)", re.IGNORECASE)
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES")
 _EXPLAIN = {"mysql": ("EXPLAIN", "DESCRIBE", "DESC")}  # words for it, where a database has others
 _EXPLAINED = (*_QUERIES, "INSERT", "REPLACE", "UPDATE", "DELETE", "MERGE", "CREATE")
+_ARRAY = "GENERATE_ARRAY"  # of thresholds
+_MOST_THRESHOLDS = 10_000
 _MARK = "sqlflow_edl_call_"
 _CALL = re.compile(r"\bpredict\b|\bml\s*\.", re.IGNORECASE)
 _OF_BIGQUERY = re.compile(r"\bml\s*\.|\binformation_schema\s*\.\s*models\b", re.IGNORECASE)
 _FORM = "write PREDICT(my_model, (SELECT …)) or PREDICT(my_model, my_table)"
 _FORM_OF_ML = "write ML.{}(MODEL my_model, (SELECT …)) or ML.{}(MODEL my_model, TABLE my_table)"
-# functions of a query -> kind of the statement that does the same, and a setting of it
-_KINDS: Mapping[str, tuple[Kind, Mapping[str, str]]] = {
-    "PREDICT": ("predict", {}),
-    "EVALUATE": ("evaluate", {}),
-    "EXPLAIN_PREDICT": ("explain", {"explain.level": "rows"}),
-    "CONFUSION_MATRIX": ("evaluate", {"evaluate.report": "confusion_matrix"}),
-    "ROC_CURVE": ("evaluate", {"evaluate.report": "roc_curve"}),
-    "TRANSFORM": ("predict", {"predict.report": "features"}),
-}
-# functions that make their rows of the rows of other statements
-_DERIVED = (
-    "ADVANCED_WEIGHTS",
-    "DETECT_ANOMALIES",
-    "EXPLAIN_FORECAST",
-    "FORECAST",
-    "GLOBAL_EXPLAIN",
-    "VALIDATE_DATA_SKEW",
-)
-# functions of rows without a model -> the number of their tables
-_OF_ROWS = {"DESCRIBE_DATA": 1, "VALIDATE_DATA_DRIFT": 2}
-_LIMITS = (
-    "categorical_default_threshold",
-    "categorical_metric_type",
-    "numerical_default_threshold",
-    "numerical_metric_type",
-)
-# functions with settings of their own; others have the settings of their statement
-_SETTINGS: Mapping[str, Sequence[str]] = {
-    "ADVANCED_WEIGHTS": ("standardize",),
-    "CENTROIDS": ("standardize",),
-    "DESCRIBE_DATA": ("num_quantiles", "num_array_length_quantiles", "top_k"),
-    "DETECT_ANOMALIES": ("contamination", "anomaly_prob_threshold"),
-    "EXPLAIN_FORECAST": ("horizon", "confidence_level"),
-    "FORECAST": ("horizon", "confidence_level"),
-    "GLOBAL_EXPLAIN": ("class_level_explain",),
-    "VALIDATE_DATA_DRIFT": _LIMITS,
-    "VALIDATE_DATA_SKEW": _LIMITS,
-    "WEIGHTS": ("standardize",),
-}
-# settings of functions that their statement lacks, beside its own
-_BESIDE: Mapping[str, Sequence[str]] = {
-    "EVALUATE": ("perform_aggregation", "horizon", "confidence_level"),
-    "EXPLAIN_PREDICT": ("threshold",),
-    "PREDICT": ("keep_original_columns",),
-    "ROC_CURVE": ("thresholds",),
-}
-_ARRAY = "GENERATE_ARRAY"  # of thresholds
-_MOST_THRESHOLDS = 10_000
-_NO_QUERY = ("ADVANCED_WEIGHTS", "DETECT_ANOMALIES", "EXPLAIN_FORECAST", "FORECAST", "GLOBAL_EXPLAIN")
-# functions of a model alone
-_OF_MODELS: Mapping[str, Kind] = {
-    "CENTROIDS": "show_centroids",
-    "CONFUSION_MATRIX": "show_confusion",
-    "EVALUATE": "show_metrics",
-    "FEATURE_IMPORTANCE": "show_importances",
-    "FEATURE_INFO": "show_columns",
-    "ROC_CURVE": "show_roc_curve",
-    "TRAINING_INFO": "show_curve",
-    "TRIAL_INFO": "show_trials",
-    "WEIGHTS": "show_weights",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +75,12 @@ class PredictCall:
     @property
     def is_derived(self) -> bool:
         """True if the rows are made of the rows of other statements."""
-        return self.function in _DERIVED
+        return self.function in DERIVED
 
     @property
     def is_of_rows(self) -> bool:
         """True for a function of rows without a model, whose name of a model is empty."""
-        return self.function in _OF_ROWS
+        return self.function in OF_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +111,10 @@ def refuse_functions(text: str, dialect: str, start: int = 0) -> StatementSyntax
         return None
     tokens = list(code_tokens(text, 0, dialect_named(dialect)))
     for ml, point, function, opening in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
-        names = (*_KINDS, *_OF_MODELS, *_OF_ROWS)
+        names = (*KINDS, *OF_MODELS, *OF_ROWS)
         if (ml.word, point.text, opening.text) != ("ML", ".", "(") or function.word in names:
             continue
-        hint = _INSTEAD.get(function.word)
+        hint = INSTEAD.get(function.word)
         place = Span(ml.start, function.end).shift(start)
         return StatementSyntaxError(f"there is no function ML.{function.word} here", span=place, hint=hint)
     return None
@@ -208,7 +139,7 @@ def _find_calls(text: str, dialect: Dialect) -> Iterator[_Found]:
         word, of_ml = tokens[at].word, at > 1 and tokens[at - 1].text == "." and tokens[at - 2].word == "ML"
         takes_model = tokens[at + 2 : at + 3] != [] and tokens[at + 2].word == "MODEL"
         is_call = (
-            word in _KINDS or word in _OF_ROWS or takes_model
+            word in KINDS or word in OF_ROWS or takes_model
             if of_ml
             else word == "PREDICT" and not _is_part(tokens, at)
         )
@@ -296,7 +227,7 @@ def _call(call: _Found, text: str, start: int) -> PredictCall:
     place, function = call.span.shift(start), call.function
     arguments = _arguments(call.inside)
     name, form, settings_tokens = "PREDICT", _FORM, arguments[2:]
-    if function in _OF_ROWS:
+    if function in OF_ROWS:
         return _call_of_rows(call, arguments, text, start)
     if function:
         name, form = f"ML.{function}", _FORM_OF_ML.replace("{}", function)
@@ -310,12 +241,12 @@ def _call(call: _Found, text: str, start: int) -> PredictCall:
     model = _model(arguments[0], text, start)
     span, is_table = _query(arguments[1], name, form, start)
     select = text[span.start : span.end]
-    if function in _DERIVED:
+    if function in DERIVED:
         settings = _settings(function, settings_tokens, text, start)
         return PredictCall(call.span, model, select, span, is_table, (), function=function, settings=settings)
-    kind, fixed = _KINDS[function or "PREDICT"]
+    kind, fixed = KINDS[function or "PREDICT"]
     settings_of_call = [_attribute(tokens, text, start, kind) for tokens in settings_tokens]
-    beside = [f"{kind}.{setting}" for setting in _BESIDE.get(function, ())]
+    beside = [f"{kind}.{setting}" for setting in BESIDE.get(function, ())]
     beside_statement = tuple(
         replace(attribute, key=attribute.key.casefold().removeprefix(f"{kind}."))
         for attribute in settings_of_call
@@ -346,7 +277,7 @@ def _query(tokens: list[Token], name: str, form: str, start: int) -> tuple[Span,
 def _call_of_rows(call: _Found, all_arguments: Sequence[list[Token]], text: str, start: int) -> PredictCall:
     """Return the call of a function of rows without a model."""
     function, name = call.function, f"ML.{call.function}"
-    count = _OF_ROWS[function]
+    count = OF_ROWS[function]
     form = f"write {name}({', '.join(['TABLE my_table', '(SELECT …)'][:count])})"
     arguments: list[list[Token]] = []
     settings_tokens: list[list[Token]] = []
@@ -390,16 +321,16 @@ def _check_function(
     """Raise StatementSyntaxError for an unknown function of BigQuery ML, or for arguments that it does not take."""
     function, place = call.function, call.span.shift(start)
     name = f"ML.{function}"
-    functions = [*_KINDS, *_OF_MODELS, *_DERIVED, *_OF_ROWS]
+    functions = [*KINDS, *OF_MODELS, *DERIVED, *OF_ROWS]
     if function not in functions:
-        hint = _INSTEAD.get(function) or did_you_mean(function, functions)
-        if function in _RELATED and arguments and arguments[0]:
-            other, why = _RELATED[function]
+        hint = INSTEAD.get(function) or did_you_mean(function, functions)
+        if function in RELATED and arguments and arguments[0]:
+            other, why = RELATED[function]
             model = text[arguments[0][0].start : arguments[0][-1].end]
             hint = Advice(f"write ML.{other}(MODEL {model}): {why}", f"ML.{other}(MODEL {model})")
         raise StatementSyntaxError(f"there is no {name}", span=place, hint=hint)
-    takes_only_model = function in _OF_MODELS and function not in _KINDS
-    if takes_only_model and len(arguments) + len(settings_tokens) * (function not in _SETTINGS) > 1:
+    takes_only_model = function in OF_MODELS and function not in KINDS
+    if takes_only_model and len(arguments) + len(settings_tokens) * (function not in SETTINGS) > 1:
         raise StatementSyntaxError(
             f"{name} takes a model alone", span=place, hint=f"write {name}(MODEL my_model)"
         )
@@ -413,8 +344,8 @@ def _is_of_model_alone(
     function: str, arguments: Sequence[list[Token]], settings_tokens: Sequence[list[Token]]
 ) -> bool:
     """Return True for a function of BigQuery ML without a query; ML.EVALUATE may have one or none."""
-    needs_none = function in _OF_MODELS and (function not in _KINDS or not settings_tokens)
-    return len(arguments) == 1 and bool(arguments[0]) and (function in _NO_QUERY or needs_none)
+    needs_none = function in OF_MODELS and (function not in KINDS or not settings_tokens)
+    return len(arguments) == 1 and bool(arguments[0]) and (function in NO_QUERY or needs_none)
 
 
 def _call_of_model(
@@ -429,8 +360,8 @@ def _call_of_model(
         "",
         Span(call.span.end, call.span.end),
         is_table=False,
-        attributes=() if function in _DERIVED else settings,
-        kind=_OF_MODELS.get(function, "predict"),
+        attributes=() if function in DERIVED else settings,
+        kind=OF_MODELS.get(function, "predict"),
         function=function,
         settings=settings,
     )
@@ -441,7 +372,7 @@ def _settings(
 ) -> tuple[Attribute, ...]:
     """Return the settings of a function that has its own ones. Raises StatementSyntaxError for another one."""
     attributes = tuple(_attribute(tokens, text, start, function) for tokens in settings_tokens)
-    names = _SETTINGS.get(function, ())
+    names = SETTINGS.get(function, ())
     for attribute in attributes:
         if attribute.key.casefold() not in names:
             raise StatementSyntaxError(
@@ -516,7 +447,7 @@ def _attribute(tokens: Sequence[Token], text: str, start: int, kind: str) -> Att
             span=span.shift(start),
             hint="such as threshold = 0.3 or interval = 0.9",
         )
-    is_own = key.lower().startswith(f"{kind}.") or kind in _SETTINGS
+    is_own = key.lower().startswith(f"{kind}.") or kind in SETTINGS
     name = key if is_own else f"{kind}.{key}"
     of_key, of_value = (_place(setting_text, part).shift(span.start + start) for part in (key, value))
     return Attribute(name, Constant(constant, of_value), of_key)

@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 from edl.data.names import quote_part
 from edl.errors import Advice, Span, SQLFlowError, StatementSyntaxError, did_you_mean, raise_all
 from edl.extension_loader import load
+from sqlflow_edl.extensions.bigquery_ml.factorization import (
+    check_feedback,
+    find_pair,
+    select_pairs,
+    write_columns,
+)
 from sqlflow_edl.extensions.bigquery_ml.options import (
+    FACTORS,
     FORECASTS,
     INITIAL_CENTRES,
     LABELS,
@@ -58,6 +65,7 @@ MODELS: Mapping[str, str | None] = {
     "random_forest_regressor": "RandomForestRegressor",
     "random_forest_classifier": "RandomForestClassifier",
     "kmeans": "KMeans",
+    FACTORS: "DeepFMRegressor",
     "arima_plus": "Forecast",
     "arima_plus_xreg": "Forecast",
     "transform_only": "Transform",
@@ -65,9 +73,9 @@ MODELS: Mapping[str, str | None] = {
     "automl_classifier": None,
 }
 _INSTEAD = {
-    "matrix_factorization": "train a DeepFM with embeddings of users and items, see sqlflow help embeddings",
     "contribution_analysis": "write SELECT … TO EXPLAIN my_model",
 }
+_OF_CODES = ("autoencoder", "pca")  # models that stand for a row by few numbers
 _CODES = "clusters of codes are those of SELECT … TO TRAIN DeepEmbeddedClustering INTO my_model"
 _FILES = ("onnx", "lightgbm", "xgboost", "tensorflow", "tensorflow_lite")  # model types of files
 _WITHOUT_LABEL = (MODELS["transform_only"], MODELS["kmeans"])
@@ -161,6 +169,8 @@ def _statement(
     options = {option.key.casefold(): option for option in option_list}
     model = _model(options, head, span, text[select.start : select.end])
     reader = OptionReader(option_text(options.get("model_type")).casefold(), option_list)
+    is_factorization = reader.kind == FACTORS
+    is_implicit = is_factorization and check_feedback(reader)
     attributes = reader.attributes()
     of_label = (option for option in map(options.get, LABELS) if option and not is_null(option))
     labels = _labels(next(of_label, None), model, head, reader.errors)
@@ -170,6 +180,12 @@ def _statement(
         attributes.append(Attribute("forecast.quantiles", ListValue(bounds, model.span), model.span))
         if "horizon" not in options:
             attributes.append(Attribute("forecast.horizon", Constant(_HORIZON, model.span), model.span))
+    if head.transform is not None and is_factorization:
+        raise StatementSyntaxError(
+            "TRANSFORM is not available with a matrix factorization",
+            span=head.transform,
+            hint="compute columns in the SELECT",
+        )
     if head.transform is not None:
         _check_transform(text, head.transform, model, attributes)
     others = {name.text.casefold() for name in labels} | {
@@ -178,10 +194,13 @@ def _statement(
     transformation = TransformItems("", {}, ())
     if head.transform is not None:
         transformation = read_transform(text, head.transform, others, dialect)
-    query, query_span = text[select.start : select.end], select
+    query = text[select.start : select.end]
+    query_span: Span | None = select
     if computed := transformation.computed:
         wrapped = _compute_columns(query, computed, dialect)
         query, query_span = wrapped, Span(select.start - wrapped.index(query), select.end)
+    if is_implicit:
+        query, query_span = select_pairs(reader, query, dialect), None
     return Statement(
         "auto" if model is None else "train",
         text=text[span.start : span.end],
@@ -191,7 +210,8 @@ def _statement(
         model=model,
         attributes=tuple(attributes),
         columns=_columns(span, head.transform, transformation, dialect)
-        or _all_but(options.get(INITIAL_CENTRES), span, dialect),
+        or _all_but(options.get(INITIAL_CENTRES), span, dialect)
+        or (_pair_columns(reader, head, span, dialect) if is_factorization else ()),
         labels=labels,
         into=(head.name,),
         warnings=(
@@ -204,6 +224,15 @@ def _statement(
             ),
         ),
     )
+
+
+def _pair_columns(
+    reader: OptionReader, head: _Head, span: Span, dialect: Dialect
+) -> tuple[ColumnClause, ...]:
+    """Return the users and the items of a matrix factorization as categories."""
+    items = write_columns(find_pair(reader), dialect)
+    clauses = parse_clause(span, head.options.start, "COLUMN", items, dialect).columns
+    return tuple(replace(clause, only=True) for clause in clauses)
 
 
 def _all_but(option: Attribute | None, span: Span, dialect: Dialect) -> tuple[ColumnClause, ...]:
@@ -322,7 +351,7 @@ def _model(options: Mapping[str, Attribute], head: _Head, span: Span, select: st
     else:
         place, message = option.value.span, f"there is no model_type {kind or 'of that kind'}"
     hint = _INSTEAD.get(kind.casefold()) or did_you_mean(kind.casefold(), list(MODELS))
-    if kind.casefold() == "autoencoder":
+    if kind.casefold() in _OF_CODES:
         hint = Advice(_CODES, f"{select} TO TRAIN DeepEmbeddedClustering INTO {head.name}", span)
     raise StatementSyntaxError(message, span=place, hint=hint)
 
@@ -334,7 +363,8 @@ def _labels(
     if option is None and model is not None and model.text in _WITHOUT_LABEL:
         return ()
     if option is None:
-        return (Name(("label",), "label", head.name.span, implied=True),)
+        usual = "rating" if model is not None and model.text == MODELS[FACTORS] else "label"
+        return (Name((usual,), usual, head.name.span, implied=True),)
     items = option.value.items if isinstance(option.value, ListValue) else (option.value,)
     names = [item.value for item in items if isinstance(item, Constant) and isinstance(item.value, str)]
     if len(names) != 1 or len(items) != 1:

@@ -1,8 +1,8 @@
 """Parts of series and of their forecasts: ML.EXPLAIN_FORECAST of BigQuery ML.
 
-Trees have no trend and no season of their own. The parts are those of a classical decomposition of each series with its
-forecast: a centred mean over a season, and the mean distance from it at each step of the season. For the known steps,
-they add up to the value with the residual.
+Trees have no trend and no season of their own, so each series is decomposed with its forecast: a centred mean over a
+season, and the mean distance from it at each step of the season. For the known steps, both and the residual add up to
+the value.
 """
 
 from __future__ import annotations

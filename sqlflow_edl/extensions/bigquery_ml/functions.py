@@ -18,13 +18,13 @@ import pyarrow as pa
 
 from edl.data import Source
 from edl.data.names import free_name, quote_part, unique_names
-from edl.errors import Advice, SemanticError, Span
-from edl.extension_loader import defer
+from edl.errors import SemanticError, Span
+from edl.extension_loader import defer, load
 from edl.features.arrays import numbers
 from edl.spec import Forecast, JobSpec, Label
 from sqlflow_edl.analysis.inference.used_model import columns_read
 from sqlflow_edl.errors.spans import shift_spans, use_place_of
-from sqlflow_edl.syntax.ast import Attribute, Constant, Name, Statement
+from sqlflow_edl.syntax.ast import Attribute, Name, Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.predict_calls import PredictCall
 
@@ -249,28 +249,29 @@ def _mask_above(values: np.ndarray, limit: float) -> pa.Array:
     return pa.array(values > limit, mask=np.isnan(values))
 
 
-# Explanations ----------------------------------------------------------------------------------------------
+# Forecasts --------------------------------------------------------------------------------------------------
 
 
-def _explanation(function: ModelFunction) -> pa.Table:
-    """Return the mean size of the Shapley values of each column, over the training rows or a query."""
-    by_class = function.find_setting("class_level_explain")
-    if by_class and getattr(by_class.value, "value", None) is not False:
+def _forecast_model(function: ModelFunction) -> pa.Table:
+    """Return what ML.ARIMA_EVALUATE tells of a model: its season and holidays; NULL for what trees do not have."""
+    forecast = function.trained.forecast
+    if forecast is None or not function.trained.label.is_forecast:
         raise SemanticError(
-            "there is no explanation for each class",
-            span=by_class.value.span,
-            hint=Advice("write FALSE, or leave it out: that of the predicted class", "FALSE"),
+            f"{function.call.model} is no forecast",
+            span=function.span,
+            hint=f"write ML.EVALUATE(MODEL {function.call.model})",
         )
-    level = Attribute("explain.level", Constant("model", function.span), function.span)
-    attributes = (*function.statement.attributes, level)
-    explains = replace(
-        function.statement, kind="explain", model=function.call.model, using=None, attributes=attributes
-    )
-    rows, _ = replace(function, statement=explains).predicted(training=not function.call.query)
-    return pa.table({"feature": rows.column("feature"), "attribution": rows.column("importance")})
-
-
-# Forecasts -------------------------------------------------------------------------------------------------
+    name_season = load("sqlflow_edl.extensions.bigquery_ml.forecast_parts", "name_season")
+    season = name_season(forecast).upper() if forecast.season > 1 else "NO_SEASONALITY"
+    numbers_of_arima = ("non_seasonal_p", "non_seasonal_d", "non_seasonal_q")
+    columns: dict[str, pa.Array] = {name: pa.nulls(1, pa.int64()) for name in numbers_of_arima}
+    columns["has_drift"] = pa.nulls(1, pa.bool_())
+    columns |= {name: pa.nulls(1, pa.float64()) for name in ("log_likelihood", "AIC", "variance")}
+    columns["seasonal_periods"] = pa.array([[season]])
+    columns["has_holiday_effect"] = pa.array([isinstance(forecast.holidays, str)])
+    columns |= {name: pa.array([False]) for name in ("has_spikes_and_dips", "has_step_changes")}
+    columns["error_message"] = pa.nulls(1, pa.string())
+    return pa.table(columns)
 
 
 def forecast_rows(function: ModelFunction) -> pa.Table:
@@ -346,8 +347,8 @@ def _of_forecast(function: ModelFunction, forecast: Forecast, label: Label) -> p
             f"the query lacks the columns {', '.join(lacking)} of the training query",
             span=function.statement.select_span,
         )
-    predicted, computed = function.of_query(_with_past(function, forecast, label))
-    places = _places(rows, predicted, (*forecast.series, forecast.time))
+    predicted, computed = function.of_query(select_with_past(function, forecast, label))
+    places = find_places(rows, predicted, (*forecast.series, forecast.time))
     value, low, high = (
         predicted.column(name).combine_chunks().take(places).to_numpy(zero_copy_only=False).astype(np.float64)
         for name in (computed[0], computed[1], computed[-1])
@@ -373,7 +374,7 @@ def _of_forecast(function: ModelFunction, forecast: Forecast, label: Label) -> p
     return with_columns(rows, added)
 
 
-def _with_past(function: ModelFunction, forecast: Forecast, label: Label) -> str:
+def select_with_past(function: ModelFunction, forecast: Forecast, label: Label) -> str:
     """Return the query of the rows to judge, without their values, behind rows of the training query.
 
     The training rows are the rows of each series before its first row to judge.
@@ -410,7 +411,7 @@ def last_rows(function: ModelFunction, forecast: Forecast, label: Label) -> str:
     return f"SELECT {names} FROM ({numbered}) AS numbered WHERE {place} <= {forecast.horizon}"
 
 
-def _places(rows: pa.Table, other_rows: pa.Table, keys: Sequence[str]) -> pa.Array:
+def find_places(rows: pa.Table, other_rows: pa.Table, keys: Sequence[str]) -> pa.Array:
     """Return the place of each row in `other_rows`, where the keys are the same; NULL if it is not there."""
     row, place = free_name("row", keys), free_name("place", keys)
     left = rows.select(keys).append_column(row, pa.array(np.arange(rows.num_rows)))
@@ -484,11 +485,13 @@ def _array(values: Any) -> pa.Array:
 
 _MODULE = "sqlflow_edl.extensions.bigquery_ml"
 _FUNCTIONS: Mapping[str, Callable[[ModelFunction], pa.Table]] = {
+    "ARIMA_EVALUATE": _forecast_model,
     "ADVANCED_WEIGHTS": defer(f"{_MODULE}.weight_errors", "explain_weights"),
     "DETECT_ANOMALIES": _anomalies,
     "EVALUATE": _separation,
     "EXPLAIN_FORECAST": defer(f"{_MODULE}.forecast_parts", "explain_forecast"),
     "FORECAST": forecast_rows,
-    "GLOBAL_EXPLAIN": _explanation,
+    "GLOBAL_EXPLAIN": defer(f"{_MODULE}.column_importances", "explain_columns"),
+    "RECOMMEND": defer(f"{_MODULE}.factorization", "recommend"),
     "VALIDATE_DATA_SKEW": defer(f"{_MODULE}.data_statistics", "measure_skew"),
 }

@@ -17,8 +17,10 @@ FORESTS = ("random_forest_regressor", "random_forest_classifier")
 TREES = ("boosted_tree_regressor", "boosted_tree_classifier", *FORESTS)
 FORECASTS = ("arima_plus", "arima_plus_xreg")
 KMEANS = "kmeans"
-LABELS = ("input_label_cols", "time_series_data_col", "labels")
+FACTORS = "matrix_factorization"
+LABELS = ("input_label_cols", "time_series_data_col", "labels", "rating_col")
 INITIAL_CENTRES = "kmeans_init_col"
+PAIR = ("user_col", "item_col")  # of a matrix factorization
 # option -> attribute of WITH
 _ATTRIBUTES = {
     "learn_rate": "optimizer.learning_rate",
@@ -44,6 +46,7 @@ _ATTRIBUTES = {
     "time_series_id_col": "forecast.series",
     "horizon": "forecast.horizon",
     "num_trials": "auto.trials",
+    "num_factors": "model.embedding_dim",
 }
 # options of BigQuery's services and of its way to train, without an effect here
 _IGNORED = frozenset(
@@ -111,6 +114,9 @@ class OptionReader:
         advice = Advice(hint, "", Span(start, end))
         self.errors.append(StatementSyntaxError(message, span=span, hint=advice))
 
+    def warn_of(self, what: str) -> None:
+        self.warnings.append(what)
+
     def warn(self, option: Attribute, why: str) -> None:
         self.warnings.append(f"{option.key} has no effect: {why}")
 
@@ -120,7 +126,7 @@ class OptionReader:
         if key in _SPECIAL:
             yield from _SPECIAL[key](self, option)
         elif (
-            key in ("model_type", INITIAL_CENTRES, *LABELS)
+            key in ("model_type", INITIAL_CENTRES, *LABELS, *PAIR)
             or key in _IGNORED
             or (key == "min_rel_progress" and self.kind != KMEANS)
         ):
@@ -255,6 +261,8 @@ def _penalty(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
         )
     elif _constant(option) == 0:
         return
+    elif reader.kind == FACTORS:
+        reader.warn(option, "the validation rows end the training before it learns them by heart")
     elif not is_l1 and reader.kind == "linear_reg" and _is_zero(reader.find("l1_reg")):
         yield replace(option, key="model.l2", value=convert_value(option.value))
     elif (optimizer := option_text(reader.find("optimizer")).upper()) in ("", "FTRL"):
@@ -353,6 +361,11 @@ def _initial_centres(reader: OptionReader, option: Attribute) -> Iterator[Attrib
     yield from ()
 
 
+def _read_nothing(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
+    """Yield nothing for an option that the model has read."""
+    yield from ()
+
+
 def _holidays(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
     items = option.value.items if isinstance(option.value, ListValue) else (option.value,)
     names = [str(getattr(item, "value", "")) for item in items]
@@ -419,6 +432,8 @@ _SPECIAL: Mapping[str, Callable[[OptionReader, Attribute], Iterator[Attribute]]]
     "kmeans_init_method": _initial_centres,
     "num_clusters": _clusters,
     "holiday_region": _holidays,
+    "feedback_type": _read_nothing,
+    "wals_alpha": _read_nothing,
     "forecast_limit_lower_bound": _limit,
     "forecast_limit_upper_bound": _limit,
 }

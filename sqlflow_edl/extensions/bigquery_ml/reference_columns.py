@@ -136,15 +136,20 @@ def _figures_of(trained: JobSpec) -> Mapping[str, str]:
     return {} if trained.own is not None or trained.zoo is not None else _FIGURES.get(kind, {})
 
 
+def check_aggregation(call: PredictCall) -> None:
+    """Raise SemanticError for figures of each row, which are not there."""
+    for attribute in call.settings:
+        if attribute.key == "perform_aggregation" and getattr(attribute.value, "value", None) is not True:
+            raise SemanticError(
+                "the figures of a forecast are those of all its rows together",
+                span=attribute.value.span,
+                hint=Advice("write TRUE, or compare rows with ML.FORECAST", "TRUE"),
+            )
+
+
 def _evaluation(answer: _Answer) -> pa.Table:
     """Return one row of figures, NULL for figures that the training did not measure."""
-    aggregates = answer.setting("perform_aggregation")
-    if aggregates is not None and getattr(aggregates, "value", None) is not True:
-        raise SemanticError(
-            "the figures of a forecast are those of all its rows together",
-            span=aggregates.span,
-            hint=Advice("write TRUE, or compare rows with ML.FORECAST", "TRUE"),
-        )
+    check_aggregation(answer.call)
     names = _figures_of(answer.trained)
     if not names:
         return answer.rows

@@ -421,11 +421,11 @@ SELECT x, y FROM t TO EXPLAIN of_numbers «USING zzq»;
 -- first: SELECT x, w FROM t TO TRAIN IsolationForest INTO unusual;
 SELECT * FROM ML.DETECT_ANOMALIES(MODEL unusual, STRUCT(«0.9 AS anomaly_prob_threshold»), (SELECT x, w FROM t));
 
--- site: sqlflow_edl.extensions.bigquery_ml.functions _explanation
--- hint: write FALSE, or leave it out: that of the predicted class
+-- site: sqlflow_edl.extensions.bigquery_ml.column_importances explain_columns
+-- hint: write FALSE, or leave it out: that of all rows
 -- take: write (FALSE), or
--- first: SELECT x, is_new FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL is_new INTO of_flags;
-SELECT * FROM ML.GLOBAL_EXPLAIN(MODEL of_flags, STRUCT(«TRUE» AS class_level_explain));
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT * FROM ML.GLOBAL_EXPLAIN(MODEL of_numbers, STRUCT(«TRUE» AS class_level_explain));
 
 -- site: sqlflow_edl.extensions.bigquery_ml.functions forecast_rows
 -- hint: train an ARIMA_PLUS or Forecast, or write ML.PREDICT(MODEL my_model, (SELECT …))
@@ -563,9 +563,9 @@ SELECT n, w / 9 AS a, w / 9 AS b, 1 - 2 * w / 9 AS c FROM t WHERE n < 3 TO EVALU
 
 -- site: sqlflow_edl.syntax.predict_calls _check_function
 -- hint: write ML.{}(MODEL {}): {}
--- take: write (ML.EVALUATE\(MODEL of_days\))
+-- take: write (ML.GLOBAL_EXPLAIN\(MODEL of_days\))
 -- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO of_days;
-SELECT * FROM «ML.ARIMA_EVALUATE(MODEL of_days)»;
+SELECT * FROM «ML.ARIMA_COEFFICIENTS(MODEL of_days)»;
 
 -- site: sqlflow_edl.syntax.predict_calls _thresholds
 -- hint: write [0.4, 0.5] or {}(0.4, 0.6, 0.1)
@@ -573,7 +573,7 @@ SELECT * FROM «ML.ARIMA_EVALUATE(MODEL of_days)»;
 -- first: SELECT x, is_new FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL is_new INTO of_new;
 SELECT * FROM ML.ROC_CURVE(MODEL of_new, (SELECT x, is_new FROM t), «[a]»);
 
--- site: sqlflow_edl.extensions.bigquery_ml.reference_columns _evaluation
+-- site: sqlflow_edl.extensions.bigquery_ml.reference_columns check_aggregation
 -- hint: write TRUE, or compare rows with ML.FORECAST
 -- take: write (TRUE)
 -- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO of_days;
@@ -633,3 +633,16 @@ ALTER MODEL of_names RENAME TO free_name_4; SHOW TRAIN «of_names»;
 -- hint: train a DNNClassifier or a DNNRegressor WITH model.hidden_units = [64, 32]
 -- take: train a (DNNClassifier) or
 SELECT x, is_new FROM t TO TRAIN «StackedBiLSTMClassifier» WITH epochs = 1 LABEL is_new INTO m;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.functions _forecast_model
+-- hint: write ML.EVALUATE(MODEL {})
+-- take: write (ML.EVALUATE\(MODEL of_numbers\))
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT * FROM «ML.ARIMA_EVALUATE(MODEL of_numbers)»;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.factorization recommend
+-- hint: write ML.PREDICT(MODEL {}, (SELECT …))
+-- take: write (ML.PREDICT\(MODEL of_numbers, \()SELECT …
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- as: \1SELECT x FROM t))
+SELECT * FROM «ML.RECOMMEND(MODEL of_numbers)»;

@@ -580,3 +580,15 @@ CREATE OR REPLACE MODEL bq TRANSFORM(«* REPLACE (1 AS x)») OPTIONS(model_type 
 -- take: write (ML.VALIDATE_DATA_DRIFT\(TABLE )my_table(, )\(SELECT …\)\)
 -- as: \1t\2(SELECT x FROM t WHERE x > 2))
 SELECT * FROM «ML.VALIDATE_DATA_DRIFT(TABLE t)»;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model _statement
+-- hint: compute columns in the SELECT
+-- take: compute columns in the SELECT
+-- as:  
+-- as: n + 1 AS n
+CREATE OR REPLACE MODEL bq «TRANSFORM(n + 1 AS n)» OPTIONS(model_type = 'MATRIX_FACTORIZATION', max_iterations = 1, user_col = 'n', item_col = 'k', rating_col = 'y') AS SELECT «n», k, y FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.factorization check_feedback
+-- hint: write EXPLICIT or IMPLICIT
+-- take: write (EXPLICIT) or
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'MATRIX_FACTORIZATION', max_iterations = 1, user_col = 'n', item_col = 'k', rating_col = 'y', feedback_type = '«SILENT»') AS SELECT n, k, y FROM t;

@@ -475,7 +475,6 @@ def test_an_interval_without_quantiles_of_its_own_follows_a_normal_distribution(
             "STRUCT",
         ),
         ("SELECT * FROM ML.GENERATE_TEXT(MODEL m)", "there is no ML.GENERATE_TEXT", "a service of Google"),
-        ("SELECT * FROM ML.ARIMA_EVALUATE(MODEL m)", "there is no ML.ARIMA_EVALUATE", "ML.EVALUATE"),
         (
             "SELECT * FROM ML.ARIMA_COEFFICIENTS(MODEL m)",
             "there is no ML.ARIMA",
