@@ -6,6 +6,7 @@ when the rows of the statement have been read, or when the next statement begins
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ from sqlflow_edl.syntax.predict_calls import PredictCall, predict_calls, replace
 _NAME = "edl_"  # names of MaxCompute begin with a letter
 _LENGTH = len("PREDICT(m,t)")  # of a name: no call is shorter, so that places in errors stay
 _ALL = "SELECT * FROM "
+_WITHOUT_LISTS = ("sqlite", "mysql")
 # what answers functions of BigQuery ML in the columns of its reference
 ANSWERS = ("sqlflow_edl.extensions.bigquery_ml.answers", "answer_call")
 
@@ -151,7 +153,7 @@ class Predictions:
         """Predict the rows into a new temporary table, and return its name."""
         rows = self._rows(used, call)
         if self._source.dialect != "duckdb":
-            rows = with_texts(rows)
+            rows = with_texts(rows, lists=self._source.dialect in _WITHOUT_LISTS)
         name = _NAME + secrets.token_hex((_LENGTH - len(_NAME)) // 2)
         self._tables[name] = f"ML.{call.function}(…)" if call.is_of_rows else f"PREDICT({call.model}, …)"
         self._columns.append(rows.schema.names)
@@ -191,13 +193,16 @@ def used(call: PredictCall, statement: Statement, select: str, select_span: Span
     )
 
 
-def with_texts(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Return the rows with JSON in place of lists of records, which few databases have."""
-    nested = [
-        place
+def with_texts(rows: pa.RecordBatchReader, *, lists: bool = False) -> pa.RecordBatchReader:
+    """Return the rows with JSON in place of lists of records, which few databases have.
+
+    lists: also in place of lists of numbers or texts.
+    """
+    nested = {
+        place: pa.types.is_struct(field.type.value_type)
         for place, field in enumerate(rows.schema)
-        if pa.types.is_list(field.type) and pa.types.is_struct(field.type.value_type)
-    ]
+        if pa.types.is_list(field.type) and (lists or pa.types.is_struct(field.type.value_type))
+    }
     if not nested:
         return rows
     from edl.features import json_values
@@ -209,11 +214,18 @@ def with_texts(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in rows:
             columns = batch.columns
-            for place in nested:
-                columns[place] = json_values.write_records(columns[place])
+            for place, has_records in nested.items():
+                write = json_values.write_records if has_records else _write_lists
+                columns[place] = write(columns[place])
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _write_lists(column: pa.Array) -> pa.Array:
+    return pa.array(
+        [None if values is None else json.dumps(values) for values in column.to_pylist()], pa.string()
+    )
 
 
 def check_statement(statement: Statement) -> None:

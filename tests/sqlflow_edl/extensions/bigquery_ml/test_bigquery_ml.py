@@ -313,6 +313,13 @@ def test_weights_of_categories_are_json_where_a_database_has_no_lists_of_records
     assert found["name"].to_pylist() == given["name"].to_pylist()
 
 
+def test_lists_of_numbers_are_json_where_a_database_has_no_lists() -> None:
+    given = pa.table({"name": ["x", "y"], "quantiles": [[1.5, 2.0], None]})
+    assert with_texts(given.to_reader()).read_all() == given
+    found = with_texts(given.to_reader(), lists=True).read_all()
+    assert found["quantiles"].to_pylist() == ["[1.5, 2.0]", None]
+
+
 def derived(
     session: Session, training: str, call: str, tables: dict[str, dict[str, list[object]]]
 ) -> list[dict]:

@@ -21,7 +21,7 @@ CALL = "SELECT * FROM ML.GLOBAL_EXPLAIN(MODEL m, STRUCT(TRUE AS class_level_expl
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     with open_in_folder(tmp_path_factory.mktemp("importances")) as opened:
         opened.run(
-            "CREATE TABLE t AS SELECT range AS a, range % 3 AS b, range % 2 = 0 AS flag FROM range(30)"
+            "CREATE TABLE t AS SELECT range % 7 AS a, range % 3 AS b, range % 2 = 0 AS flag FROM range(60)"
         )
         yield opened
 
