@@ -255,11 +255,6 @@ def test_a_command_line_of_torchrun_starts_its_script(capsys: pytest.CaptureFixt
     assert "--nnodes" not in err
 
 
-def test_several_machines_are_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    err = told(["run", "--nnodes", "2:4", "x.py"], capsys)
-    assert "--nnodes=2:4 is a run on several machines\nhint: with --on kubernetes each worker is a pod" in err
-
-
 def test_reasons_and_replacements_are_short_lines() -> None:
     for origin in (ELASTICDL, TORCHRUN, DLROVER):
         for option in origin.options.values():
