@@ -6,21 +6,23 @@ from collections.abc import Mapping, Sequence
 
 from sqlflow_edl.syntax.kinds import Kind
 
-_CALLS_GOOGLE = (
-    "it calls a service of Google's; models here are trained on your rows, or imported from a file"
-)
+CALLS_GOOGLE = "it calls a service of Google's; models here are trained on your rows, or imported from a file"
 _IN_TRANSFORM = "it stands in TRANSFORM(…) of CREATE MODEL; in other queries, compute it in SQL"
 # functions of BigQuery ML -> the statement with the same answer, or the reason why there is none
 INSTEAD = {
-    "ANNOTATE_IMAGE": _CALLS_GOOGLE,
-    "GENERATE_EMBEDDING": _CALLS_GOOGLE,
-    "GENERATE_TABLE": _CALLS_GOOGLE,
-    "GENERATE_TEXT": _CALLS_GOOGLE,
+    "ANNOTATE_IMAGE": CALLS_GOOGLE,
+    "GENERATE_EMBEDDING": CALLS_GOOGLE,
+    "GENERATE_TABLE": CALLS_GOOGLE,
+    "GENERATE_TEXT": CALLS_GOOGLE,
     "MULTI_HOT_ENCODER": _IN_TRANSFORM,
-    "PROCESS_DOCUMENT": _CALLS_GOOGLE,
-    "TRANSCRIBE": _CALLS_GOOGLE,
-    "TRANSLATE": _CALLS_GOOGLE,
-    "UNDERSTAND_TEXT": _CALLS_GOOGLE,
+    "PROCESS_DOCUMENT": CALLS_GOOGLE,
+    "TRANSCRIBE": CALLS_GOOGLE,
+    "TRANSLATE": CALLS_GOOGLE,
+    "UNDERSTAND_TEXT": CALLS_GOOGLE,
+}
+# other words of BigQuery's functions -> the reason why they are not here
+UNAVAILABLE = {
+    "VECTOR_SEARCH": "in DuckDB, ORDER BY list_distance(vector, [1.0, 2.0]) LIMIT 10 returns the nearest rows",
 }
 # functions of BigQuery ML -> a function that tells as much of such a model here, and why
 RELATED = {

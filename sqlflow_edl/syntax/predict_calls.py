@@ -12,6 +12,7 @@ the statement with a name in place of the call, which must be a table in the tre
 from __future__ import annotations
 
 import ast as python
+import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ from sqlflow_edl.syntax.kinds import Kind
 from sqlflow_edl.syntax.lexer import Token, code_tokens, name_value
 from sqlflow_edl.syntax.model_functions import (
     BESIDE,
+    CALLS_GOOGLE,
     DERIVED,
     INSTEAD,
     KINDS,
@@ -34,6 +36,7 @@ from sqlflow_edl.syntax.model_functions import (
     OF_ROWS,
     RELATED,
     SETTINGS,
+    UNAVAILABLE,
 )
 from sqlflow_edl.syntax.queries import trees
 
@@ -45,7 +48,9 @@ _ARRAY = "GENERATE_ARRAY"  # of thresholds
 _MOST_THRESHOLDS = 10_000
 _MARK = "sqlflow_edl_call_"
 _CALL = re.compile(r"\bpredict\b|\bml\s*\.", re.IGNORECASE)
-_OF_BIGQUERY = re.compile(r"\bml\s*\.|\binformation_schema\s*\.\s*models\b", re.IGNORECASE)
+_OF_BIGQUERY = re.compile(
+    r"\b(ml|ai)\s*\.|\binformation_schema\s*\.\s*models\b|\bvector_search\s*\(", re.IGNORECASE
+)
 _FORM = "write PREDICT(my_model, (SELECT …)) or PREDICT(my_model, my_table)"
 _FORM_OF_ML = "write ML.{}(MODEL my_model, (SELECT …)) or ML.{}(MODEL my_model, TABLE my_table)"
 
@@ -110,13 +115,21 @@ def refuse_functions(text: str, dialect: str, start: int = 0) -> StatementSyntax
     if not is_of_bigquery(text):
         return None
     tokens = list(code_tokens(text, 0, dialect_named(dialect)))
+    for word, opening in itertools.pairwise(tokens):
+        if word.word in UNAVAILABLE and opening.text == "(":
+            place = Span(word.start, word.end).shift(start)
+            return StatementSyntaxError(
+                f"there is no {word.text} here", span=place, hint=UNAVAILABLE[word.word]
+            )
     for ml, point, function, opening in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
-        names = (*KINDS, *OF_MODELS, *OF_ROWS)
-        if (ml.word, point.text, opening.text) != ("ML", ".", "(") or function.word in names:
+        names = (*KINDS, *OF_MODELS, *OF_ROWS) if ml.word == "ML" else ()
+        is_call = ml.word in ("ML", "AI") and (point.text, opening.text) == (".", "(")
+        if not is_call or function.word in names:
             continue
-        hint = INSTEAD.get(function.word)
+        hint = INSTEAD.get(function.word) if ml.word == "ML" else CALLS_GOOGLE
         place = Span(ml.start, function.end).shift(start)
-        return StatementSyntaxError(f"there is no function ML.{function.word} here", span=place, hint=hint)
+        message = f"there is no function {ml.word}.{function.word} here"
+        return StatementSyntaxError(message, span=place, hint=hint)
     return None
 
 

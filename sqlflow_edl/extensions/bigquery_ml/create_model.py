@@ -24,12 +24,18 @@ from sqlflow_edl.extensions.bigquery_ml.options import (
     FORECASTS,
     INITIAL_CENTRES,
     LABELS,
+    PAIR,
     UNREAD,
     OptionReader,
     is_null,
     option_text,
 )
-from sqlflow_edl.extensions.bigquery_ml.transform import TransformItems, read_transform, split_at_commas
+from sqlflow_edl.extensions.bigquery_ml.transform import (
+    TransformItems,
+    move_to,
+    read_transform,
+    split_at_commas,
+)
 from sqlflow_edl.syntax.ast import (
     Attribute,
     Call,
@@ -229,10 +235,12 @@ def _statement(
 def _pair_columns(
     reader: OptionReader, head: _Head, span: Span, dialect: Dialect
 ) -> tuple[ColumnClause, ...]:
-    """Return the users and the items of a matrix factorization as categories."""
-    items = write_columns(find_pair(reader), dialect)
-    clauses = parse_clause(span, head.options.start, "COLUMN", items, dialect).columns
-    return tuple(replace(clause, only=True) for clause in clauses)
+    """Return the users and the items of a matrix factorization as categories, at the places of their options."""
+    text = write_columns(find_pair(reader), dialect)
+    [clause] = parse_clause(span, head.options.start, "COLUMN", text, dialect).columns
+    places = (option.value.span if option else head.name.span for option in map(reader.find, PAIR))
+    items = (move_to(item, place) for item, place in zip(clause.items, places, strict=True))
+    return (replace(clause, items=tuple(items), only=True),)
 
 
 def _all_but(option: Attribute | None, span: Span, dialect: Dialect) -> tuple[ColumnClause, ...]:
@@ -279,10 +287,11 @@ def _columns(
     """Return the items of TRANSFORM as items of COLUMN, at their places."""
     if place is None:
         return ()
-    return tuple(
-        replace(clause, only=True)
-        for clause in parse_clause(span, place.start, "COLUMN", transformation.items, dialect).columns
-    )
+    [clause] = parse_clause(span, place.start, "COLUMN", transformation.items, dialect).columns
+    moved = transformation.moved
+    first = len(clause.items) - len(moved)
+    last = (move_to(item, at) for item, at in zip(clause.items[first:], moved, strict=True))
+    return (replace(clause, items=(*clause.items[:first], *last), only=True),)
 
 
 def _compute_columns(select: str, computed: Mapping[str, str], dialect: Dialect) -> str:

@@ -321,7 +321,7 @@ def _is_plain(kind: pa.DataType) -> bool:
         or pa.types.is_boolean(kind)
         or pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
-        or pa.types.is_temporal(kind)
+        or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
     )
 
 

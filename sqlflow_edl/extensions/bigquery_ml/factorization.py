@@ -38,7 +38,13 @@ def write_columns(pair: Pair, dialect: Dialect) -> str:
 
 
 def check_feedback(reader: OptionReader) -> bool:
-    """Return True for implicit feedback; add an error for a kind that there is not."""
+    """Return True for implicit feedback; add errors for a kind that there is not, and for columns that are no texts."""
+    for key in PAIR:
+        if (column := reader.find(key)) is not None and not option_text(column):
+            message, usual = f"{column.key} is the name of a column", key.removesuffix("_col")
+            reader.errors.append(
+                StatementSyntaxError(message, span=column.value.span, hint=f"write {key} = '{usual}'")
+            )
     option = reader.find("feedback_type")
     kind = option_text(option).upper()
     if option is not None and kind not in ("EXPLICIT", "IMPLICIT"):

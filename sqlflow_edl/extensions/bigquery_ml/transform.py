@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import combinations_with_replacement, takewhile
+from typing import Any
 
 from edl.errors import Span, StatementSyntaxError, did_you_mean
 from sqlflow_edl.syntax.dialects import Dialect
@@ -73,12 +74,13 @@ class TransformItems:
     """TRANSFORM read as items of COLUMN, in as many characters.
 
     computed: names of columns that are no features, such as the label, -> the expressions for them. warnings: what
-    differs.
+    differs. moved: places of the last items, which stand elsewhere in the text.
     """
 
     items: str
     computed: Mapping[str, str]
     warnings: Sequence[str]
+    moved: Sequence[Span] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class _TransformReader:
     text: str
     edits: list[_Edit] = field(default_factory=list)
     appended: list[str] = field(default_factory=list)
+    moved: list[Span] = field(default_factory=list)
     computed: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
@@ -113,6 +116,7 @@ def read_transform(text: str, span: Span, others: Collection[str], dialect: Dial
         elif appended := _longer_items(item, reading):
             reading.edits.append((Span(item[0].start, end), ""))
             reading.appended.extend(appended)
+            reading.moved.extend([Span(item[0].start, item[-1].end)] * len(appended))
         else:
             left += 1
             reading.edits.extend(_item(item, others, reading))
@@ -124,7 +128,10 @@ def read_transform(text: str, span: Span, others: Collection[str], dialect: Dial
     joined = ", ".join(reading.appended)
     is_list = bool(left) and not rest.rstrip().endswith(",")
     return TransformItems(
-        f"{rest}{', ' if is_list and joined else ''}{joined}", reading.computed, reading.warnings
+        f"{rest}{', ' if is_list and joined else ''}{joined}",
+        reading.computed,
+        reading.warnings,
+        reading.moved,
     )
 
 
@@ -195,6 +202,17 @@ def _words(item: Sequence[Token], function: str, reading: _TransformReader) -> s
     if function == "TF_IDF":
         reading.warnings.append("ML.TF_IDF is ML.BAG_OF_WORDS here: a word counts the same in each text")
     return f"ONE_HOT(VOCABULARIZE({reading.slice(parts[0])}, {size}, delimiter={delimiter}))"
+
+
+def move_to(value: Any, span: Span) -> Any:
+    """Return a part of a statement with all its places replaced by one."""
+    if isinstance(value, Span):
+        return span
+    if isinstance(value, tuple):
+        return tuple(move_to(part, span) for part in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{one.name: move_to(getattr(value, one.name), span) for one in fields(value)})
+    return value
 
 
 def split_at_commas(tokens: Sequence[Token]) -> list[list[Token]]:

@@ -646,3 +646,9 @@ SELECT * FROM «ML.ARIMA_EVALUATE(MODEL of_numbers)»;
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 -- as: \1SELECT x FROM t))
 SELECT * FROM «ML.RECOMMEND(MODEL of_numbers)»;
+
+-- site: sqlflow_edl.syntax.model_functions 
+-- hint: in DuckDB, ORDER BY list_distance(vector, [1.0, 2.0]) LIMIT 10 returns the nearest rows
+-- take: (ORDER BY list_distance\()vector(, \[1.0, 2.0\]\) LIMIT 10)
+-- as: SELECT * FROM t \1[x, y]\2
+«SELECT * FROM VECTOR_SEARCH(TABLE t, 'x', (SELECT 1 AS x))»;

@@ -592,3 +592,9 @@ CREATE OR REPLACE MODEL bq «TRANSFORM(n + 1 AS n)» OPTIONS(model_type = 'MATRI
 -- hint: write EXPLICIT or IMPLICIT
 -- take: write (EXPLICIT) or
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'MATRIX_FACTORIZATION', max_iterations = 1, user_col = 'n', item_col = 'k', rating_col = 'y', feedback_type = '«SILENT»') AS SELECT n, k, y FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.factorization check_feedback
+-- hint: write {} = '{}'
+-- take: write (user_col = )'user'
+-- as: \1'n'
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'MATRIX_FACTORIZATION', max_iterations = 1, «user_col = 3», item_col = 'k', rating_col = 'y') AS SELECT n, k, y FROM t;

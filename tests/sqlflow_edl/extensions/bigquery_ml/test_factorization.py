@@ -14,6 +14,11 @@ from tests.sessions import open_in_folder
 OPTIONS = "model_type='MATRIX_FACTORIZATION', user_col='Who is it', item_col='film', rating_col='stars', num_factors=2"
 QUERY = 'SELECT "Who is it", film, stars FROM seen'
 
+POWERS = (
+    "CREATE MODEL m TRANSFORM(ML.POLYNOMIAL_EXPAND(STRUCT(film, nothing)) AS powers, stars) "
+    f"OPTIONS(model_type='linear_reg', input_label_cols=['stars']) AS {QUERY}"
+)
+
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
@@ -49,6 +54,27 @@ def test_implicit_feedback_rates_every_pair(session: Session) -> None:
     assert len(pairs) == 30
     assert sum(pair["stars"] for pair in pairs) == 24
     assert "each pair of a user and an item is a row" in statement.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "place"),
+    [
+        (f"CREATE MODEL m OPTIONS({OPTIONS.replace('Who', 'Whom')}) AS {QUERY}", "Whom", "'Whom is it'"),
+        (
+            "CREATE MODEL m OPTIONS(model_type='matrix_factorization', user_col=3) AS SELECT 1",
+            "name of a column",
+            "3",
+        ),
+        (POWERS, "unknown column nothing", "ML.POLYNOMIAL_EXPAND(STRUCT(film, nothing))"),
+    ],
+)
+def test_a_column_that_is_not_there_is_told_at_the_place_that_names_it(
+    session: Session, text: str, message: str, place: str
+) -> None:
+    with pytest.raises(SQLFlowError, match=message) as raised:
+        session.compile(text)
+    [error, *_] = getattr(raised.value, "errors", (raised.value,))
+    assert text[error.span.start : error.span.end].startswith(place)
 
 
 @pytest.mark.soak
