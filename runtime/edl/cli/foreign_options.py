@@ -148,7 +148,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 _IMAGES = RefusedOption(
-    "built an image for each job", "leave it out: the module runs from the folder of --model_zoo"
+    "built an image for each job", "--image NAME --build DIR builds one; see sqlflow help images"
 )
 _OF_TRAIN = RefusedOption("is for edl train only", "leave it out: workers share the rows")
 _OWN_LOOP = RefusedOption(

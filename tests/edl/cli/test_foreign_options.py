@@ -213,7 +213,7 @@ def test_what_has_no_setting_is_named(arguments: list[str], message: str) -> Non
 @pytest.mark.parametrize(
     ("flag", "instead"),
     [
-        ("--docker_base_url=x", "--model_zoo"),
+        ("--docker_base_url=x", "--build DIR"),
         ("--records_per_task", "--num_minibatches_per_task"),
         ("--checkpoint_dir", "in its job folder"),
         ("--worker_resource_request=cpu=1", "add --on kubernetes"),
