@@ -84,7 +84,7 @@ class PredictCall:
 
     @property
     def is_of_rows(self) -> bool:
-        """True for a function of rows without a model, whose name of a model is empty."""
+        """True for a function of rows without a model; the name of the model is empty."""
         return self.function in OF_ROWS
 
 
