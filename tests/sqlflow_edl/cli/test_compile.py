@@ -212,7 +212,8 @@ def test_a_compiled_program_trains_when_it_is_run_itself(
         database.execute(
             "CREATE TABLE people AS SELECT i % 60 AS age, 100 * (i % 60) + i AS income FROM range(90) t(i)"
         )
-    train = "SELECT age, income FROM people TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 3 LABEL income INTO m"
+    model = "TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 3 LABEL income INTO m"
+    train = f"SELECT age, income FROM people {model}"
     Path("q.sql").write_text(train)
     assert main(["compile", "q.sql", "-o", "out", "--source", "duckdb:rows.duckdb"]) == 0
     assert f"\n# {train}\n" in Path("out/m/model.py").read_text()
