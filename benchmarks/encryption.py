@@ -32,7 +32,7 @@ from edl.ps.channel import ServerChannel
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import MasterChannel
 from edl.tasks.job_state import Plan
-from sqlflow_edl.backends.kubernetes.certificates import issue
+from edl.tls import issue
 
 SECONDS = 10.0
 STATUS_CALLS = 2_000

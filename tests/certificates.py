@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from sqlflow_edl.backends.kubernetes.certificates import issue
+from edl.tls import issue
 
 
 class Authority:

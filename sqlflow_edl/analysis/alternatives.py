@@ -7,7 +7,8 @@ logit.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from edl.errors import Advice, suggest_name
 
@@ -23,30 +24,44 @@ _CLASSIFICATION = re.compile(r"classif|logistic|logit|svc|naive_?bayes", re.IGNO
 
 
 @dataclass(frozen=True, slots=True)
-class Alternative:
-    """Replacement for a model of another system.
+class Replacement:
+    """What to train in place of a model of another system.
 
-    message: sentence on the unknown model. hint: the statement to write today.
+    model: its name, empty for a search. settings: attributes of it -> the attributes of the other model that have the
+    value, and the value without them. has_label: it predicts a label. needs_time: of a forecast.
     """
+
+    model: str
+    settings: Mapping[str, tuple[tuple[str, ...], object]] = field(default_factory=dict)
+    has_label: bool = True
+    needs_time: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Model of another system: the sentence on it, what to write today, and the model that does its work."""
 
     message: str
     hint: str
+    replacement: Replacement | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
     """Group of similar models: `names` matches a part of their names, the models of `family` replace them.
 
-    missing: the reason why there is no such model, a clause; empty for models of another name. hint: for models that no
-    family replaces.
+    missing: the reason why there is no such model, a clause; empty for models of another name. hint, replacement: for
+    models that no family replaces.
     """
 
     names: str
     missing: str
     family: str = ""
     hint: str = ""
+    replacement: Replacement | None = None
 
 
+_CLUSTERS = {"model.n_clusters": (("n_clusters", "k", "num_clusters", "n_components"), 3)}
 _RENAMED = ""  # the family has the same models
 _KINDS = (
     _Kind(
@@ -58,11 +73,15 @@ _KINDS = (
         "auto_?ml|auto_?gluon|auto_?sklearn|^auto_?(classifier|regressor|model)$|tpot",
         "a search chooses the model",
         hint="name no model: SELECT … LABEL my_label INTO my_model",
+        replacement=Replacement(""),
     ),
     _Kind(
         "isolation|anomaly|one_?class_?svm|outlier_?factor",
         "anomalies are those of IsolationForest here",
         hint="train an IsolationForest WITH model.contamination = 0.05, without a LABEL",
+        replacement=Replacement(
+            "IsolationForest", {"model.contamination": (("nu", "contamination"), 0.05)}, has_label=False
+        ),
     ),
     _Kind("forest|extra_?tree", "its trees are boosted here", "BoostedTrees"),
     _Kind("xgb|lgbm|light_?gbm|catboost|gbdt|gbtree|boost|tree|^gbm", _RENAMED, "BoostedTrees"),
@@ -70,6 +89,7 @@ _KINDS = (
         "k_?means|k_?medoids|dbscan|cluster|gaussian_?mixture|^gmm",
         "clusters are those of KMeans here",
         hint="train a KMeans WITH model.n_clusters = 3, without a LABEL",
+        replacement=Replacement("KMeans", _CLUSTERS, has_label=False),
     ),
     _Kind(
         "^pca|autoencoder",
@@ -81,6 +101,7 @@ _KINDS = (
         "series are forecast by Forecast and TiDE here",
         hint="write TO TRAIN Forecast, or the network TiDE, WITH forecast.time = day, forecast.series = store, "
         "forecast.horizon = 14",
+        replacement=Replacement("Forecast", {"forecast.horizon": (("horizon", "n_out"), 14)}, needs_time=True),
     ),
     _Kind("score_?card", "a score card is a linear model of bins here", "Linear"),
     _Kind("elastic_?dl", "every model is trained elastically here, WITH train.num_workers = 2", "DNN"),
@@ -90,6 +111,12 @@ _KINDS = (
     _Kind("linear_?reg(ression)?$|^ols|ridge|lasso|elastic_?net", _RENAMED, "Linear"),
     _Kind("neighbo|^knn", "a network does its work here", "DNN"),
     _Kind("mlp|multi_?layer|neural|sequential", _RENAMED, "DNN"),
+    _Kind(
+        "bi_?lstm|stacked_?rnn",
+        "a network reads the means of embeddings here",
+        hint="train a DNNClassifier or a DNNRegressor WITH model.hidden_units = [64, 32]",
+        replacement=Replacement("DNN", {"model.hidden_units": (("stack_units", "units"), "[64, 32]")}),
+    ),
     _Kind(
         "cnn|gcn|rnn|lstm|gru|transformer|resnet|bert",
         "models of images, texts, graphs and sequences are your own",
@@ -110,7 +137,7 @@ def find_alternative(name: str, written: str = "") -> Alternative | None:
     hint = kind_found.hint or _train(family, name)
     if family == "BoostedTrees" and _letters(name).startswith(_letters(family)[:-1]):  # BoostedTreeClassifier
         hint = suggest_name(_model(family, name) or family)
-    return Alternative(_explain(kind_found, name, written or name), hint)
+    return Alternative(_explain(kind_found, name, written or name), hint, kind_found.replacement)
 
 
 def _explain(kind: _Kind, name: str, written: str) -> str:

@@ -99,15 +99,6 @@ def _stem(model: str) -> str:
     return model.removesuffix("Classifier").removesuffix("Regressor").removesuffix("Ranker")
 
 
-# Attributes of other systems without an equal here: the replacement.
-PLANNED_ATTRIBUTES = {
-    **dict.fromkeys(
-        (f"{prefix}{part}_optimizer" for prefix in ("", "model.") for part in ("linear", "dnn")),
-        "one optimizer trains both parts: write optimizer = adam",
-    )
-}
-
-
 def _parameter(
     name: str,
     default: Setting,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from edl.errors import SemanticError, SQLFlowError, suggest_name
+from edl.errors import SQLFlowError, suggest_name
 from edl.program.user_model import OwnModel, has_module
 from sqlflow_edl.analysis import alternatives, catalog, user_model
-from sqlflow_edl.analysis.checks.query_errors import UnknownArchitectureError
+from sqlflow_edl.analysis.checks.query_errors import OtherModelError, UnknownArchitectureError
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.models import boosted_trees
 from sqlflow_edl.analysis.models.base import Model
@@ -19,6 +19,9 @@ from sqlflow_edl.syntax import ast
 _OF_SQLFLOW = "sqlflow_models."  # package of SQLFlow's own models
 # examples in it, each of which is a DNNClassifier here
 _EXAMPLES = ("dnnclassifier_functional_model", "RawDNNClassifier", "CustomClassifier")
+# other models of it -> the model that does their work here
+_SAME_WORK = {"ScoreCard": "Linear", "OneClassSVM": "IsolationForest"}
+_OF_ELASTICDL = "elasticdldnnclassifier"  # which is trained elastically, like all models here
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
     if statement.model is None:
         return Choice(None, "DNN")
     name = statement.model.text
-    if built_in := _built_in(name) or _of_sqlflow(name):
+    own_name = "DNNClassifier" if name.casefold() == _OF_ELASTICDL else name
+    if built_in := _built_in(own_name) or _of_sqlflow(name):
         return built_in
     try:
         return _choose_user_model(statement.model, statement)
@@ -105,7 +109,7 @@ def _of_sqlflow(name: str) -> Choice | None:
     package, _, model = name.partition(".")
     if f"{package}." != _OF_SQLFLOW:
         return None
-    choice = _built_in("DNNClassifier" if model in _EXAMPLES else model)
+    choice = _built_in("DNNClassifier" if model in _EXAMPLES else _SAME_WORK.get(model, model))
     return choice if choice and not has_module(package) else None
 
 
@@ -131,7 +135,7 @@ def _choose_user_model(name: ast.Name, statement: ast.Statement) -> Choice:
         user_code = _looked_up(name)
         return Choice(user_model.entry(str(name), user_code, statement.attributes), own=user_code)
     if other:
-        raise SemanticError(other.message, span=name.span, hint=other.hint)
+        raise OtherModelError(other.message, other.replacement, span=name.span, hint=other.hint)
     near = catalog.nearest_model(model)
     hint = suggest_name(near) if near else alternatives.HINT
     raise UnknownArchitectureError(name.text, span=name.span, hint=hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -134,7 +134,7 @@ def _resolve_settings(
     usual_loss = None if choice.own else LOSSES.entries["cross_entropy"]  # of classes
     chosen = [choice.example, optimizer, *(entry for entry in (loss or usual_loss, schedule) if entry)]
     dictionary = _dictionary(choice, chosen)
-    attributes = _without_planned(statement.attributes, errors)
+    attributes = statement.attributes
     resolved = dictionary.resolve(attributes, errors, notes)
     _check_metrics(statement, resolved, errors)
     framework = parent.spec.framework if parent else _framework(choice, resolved, loss, errors)
@@ -255,15 +255,3 @@ def written_parameters(choice: Choice, resolved: Mapping[str, Resolved]) -> list
         for name in resolved
         if name in {row.name for row in choice.example.params}
     ]
-
-
-def _without_planned(attributes: Iterable[ast.Attribute], errors: list[SQLFlowError]) -> list[ast.Attribute]:
-    kept = []
-    for attribute in attributes:
-        if instead := catalog.PLANNED_ATTRIBUTES.get(attribute.key.casefold()):
-            errors.append(
-                SemanticError(f"{attribute.key} is not supported yet", span=attribute.key_span, hint=instead)
-            )
-        else:
-            kept.append(attribute)
-    return kept

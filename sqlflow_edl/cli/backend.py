@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ KUBERNETES = "kubernetes"
 
 _NEEDS_PLACE = (
     "namespace",
+    "build",
     "image",
     "wait_limit",
     "set",
@@ -31,6 +33,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
         metavar="kubernetes[:PROFILE]",
         type=_place,
         help="run the jobs on Kubernetes, with the settings of a profile; see sqlflow help kubernetes",
+    )
+    options.add_argument(
+        "--build",
+        metavar="DIR",
+        type=Path,
+        help="build the image of this folder first, and push it; see sqlflow help images",
     )
     add_settings(options)
 
@@ -66,7 +74,7 @@ def complaint(options: argparse.Namespace) -> str:
     """Describe a conflict between the options; empty if there is none."""
     needs = _NEEDS_PLACE if options.on is None else ()
     for name in needs:
-        if getattr(options, name):
+        if getattr(options, name, None):
             return f"--{name.replace('_', '-')} applies to jobs on Kubernetes; add --on {KUBERNETES}"
     for name in () if options.on is None else _OF_THIS_MACHINE:
         if getattr(options, name, None):
@@ -86,7 +94,17 @@ def configuration(options: argparse.Namespace) -> Configuration | None:
     named = [(name, getattr(options, name)) for name in ("namespace", "image") if getattr(options, name)]
     if options.wait_limit:
         named.append(("wait_secs", str(options.wait_limit)))
-    return read_configuration(options.on, options.kubernetes_config, [*named, *options.set])
+    read = read_configuration(options.on, options.kubernetes_config, [*named, *options.set])
+    if getattr(options, "build", None) is not None:
+        _build_image(read.settings().own_image, options)
+    return read
+
+
+def _build_image(image: str, options: argparse.Namespace) -> None:
+    from sqlflow_edl.backends.images.builders import build_and_push
+
+    if not getattr(options, "dry_run", False):
+        build_and_push(options.build, image, lambda text: print(text, file=sys.stderr, flush=True))
 
 
 def _place(text: str) -> str:

@@ -157,7 +157,7 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         autoescape=False,  # noqa: S701 - the output is Python; its input is escaped by codegen.source
     )
-    environment.filters["literal"] = literal
+    environment.filters |= {"comment": comment, "literal": literal}
     return environment
 
 
@@ -259,7 +259,7 @@ def _shared_values(spec: JobSpec, parts: _SharedParts) -> dict[str, Any]:
         "imported": spec.imported,
         "title": spec.model.name + (f", {spec.rows.training:,} training rows" if spec.rows.total else ""),
         "framework": spec.framework,
-        "select_comment": parts.get(comment, spec.query.select),
+        "statement": spec.statement or spec.query.select,
         "own_functions": spec.own.functions if spec.own else (),
         "schedule": _schedule(spec),
     }

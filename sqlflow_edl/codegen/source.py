@@ -95,6 +95,7 @@ def _fill_lines(items: Iterable[str], pad: str) -> str:
 
 # All line ends of any editor or parser, and the characters that no source file may contain.
 _LINE_ENDS = re.compile("\r\n|[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
+_TRAILING = re.compile(r"\s+$", re.MULTILINE)
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -106,4 +107,4 @@ def comment(text: str) -> str:
     Never place these in the first two lines of a file, where Python looks for an encoding.
     """
     lines = _LINE_ENDS.split(_UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n")))
-    return "\n".join(f"# {line.rstrip()}".rstrip() for line in lines)
+    return _TRAILING.sub("", "# " + "\n# ".join(lines))

@@ -40,6 +40,7 @@ _BEGINNINGS = (
     *(
         "CREATE MODEL",
         "EXPORT MODEL",
+        "ALTER MODEL",
         "CREATE TABLE",
         "CREATE VIEW",
         "INSERT INTO",
@@ -59,6 +60,7 @@ _NEXT = {  # behind the first words
     "DROP": ("MODEL", "TABLE", "VIEW"),
     "CREATE": ("MODEL", "TABLE", "VIEW"),
     "EXPORT": ("MODEL",),
+    "ALTER": ("MODEL", "TABLE"),
     "INSERT": ("INTO",),
     "DELETE": ("FROM",),
 }
@@ -79,6 +81,7 @@ _BEFORE_A_MODEL = (
     ("SET", "MODEL"),
     ("DROP", "MODEL"),
     ("EXPORT", "MODEL"),
+    ("ALTER", "MODEL"),
     ("SHOW", "TRAIN"),
     ("SHOW", "CURVE"),
     ("SHOW", "TRIALS"),
@@ -89,6 +92,7 @@ _VERSIONS = {  # behind a model
     ("DROP", "MODEL"): ("TAG",),
     ("CREATE", "MODEL"): ("OPTIONS",),
     ("EXPORT", "MODEL"): ("OPTIONS",),
+    ("ALTER", "MODEL"): ("RENAME TO",),
 }
 _BEFORE_A_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE", "VIEW", "DESCRIBE", "SUMMARIZE")
 _VALUES: dict[str, Catalog[Entry]] = {
@@ -159,7 +163,7 @@ def _names_a_model(where: Context) -> bool:
 
 
 def _follows_a_model(where: Context) -> bool:
-    """Return True behind the dotted name in SET, DROP, CREATE and EXPORT MODEL."""
+    """Return True behind the dotted name in SET, DROP, CREATE, EXPORT and ALTER MODEL."""
     first, name = tuple(where.before[:2]), where.before[2:]
     is_whole = len(name) % 2 == 1 and {*name[1::2]} <= {"."}
     return first in _VERSIONS and is_whole and name[0] != "IF"
@@ -312,6 +316,11 @@ RULES = (
         "version",
         _follows_a_model,
         lambda where, _: _keywords(_VERSIONS[where.before[0], where.before[1]]),
+    ),
+    CompletionRule(
+        "new name",
+        lambda where: tuple(where.before[:2]) == ("ALTER", "MODEL") and where.last == "RENAME",
+        lambda where, _: _keywords(("TO",)),
     ),
     CompletionRule("value", lambda where: where.clause == "WITH" and where.last == "=", _values),
     CompletionRule("attribute", lambda where: where.clause == "WITH" and where.begins_item, _attributes),

@@ -182,6 +182,20 @@ def drop_tag(registry: Registry, statement: Statement) -> Result:
     return Result(statement, message=f"dropped the tag {statement.tag} of {version.reference}, which stays")
 
 
+def rename_model(registry: Registry, statement: Statement) -> Result:
+    """Give a model another name, with all its versions and tags."""
+    name, new_name = str(statement.model), statement.into[0]
+    if statement.if_exists and not registry.has(name):
+        return Result(statement, message=f"there is no model {name}; nothing is renamed")
+    with _at_model(statement):
+        registry.look_up(name)
+    with set_missing_spans(new_name.span):
+        count = registry.rename(name, str(new_name))
+    return Result(
+        statement, message=f"{name} is named {new_name}, {count:,} version{'' if count == 1 else 's'}"
+    )
+
+
 def drop_model(registry: Registry, statement: Statement) -> Result:
     """Drop a model with all its versions, or one of them."""
     reference = str(statement.model)
@@ -251,6 +265,7 @@ HANDLERS: Mapping[Kind, Callable[[Registry, Statement], Result]] = {
     "describe_model": describe_model,
     "set_model": set_model,
     "set_tag": set_tag,
+    "rename_model": rename_model,
     "drop_model": drop_model,
     "drop_tag": drop_tag,
 }

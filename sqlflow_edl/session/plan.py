@@ -139,6 +139,16 @@ def _set_tag(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     return [("statement", title(statement, compiler.dialect), what, "")]
 
 
+def _rename(compiler: Compiler, statement: Statement) -> list[plan.Row]:
+    registry, name = compiler.registry, str(statement.model)
+    if statement.if_exists and not registry.has(name):
+        what = f"there is no model {name}; nothing would be renamed"
+    else:
+        count = len([version for version in registry.list() if version.name == registry.look_up(name).name])
+        what = f"would be named {statement.into[0]}, {count:,} version{'' if count == 1 else 's'}"
+    return [("statement", title(statement, compiler.dialect), what, "")]
+
+
 def _drop_tag(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     version = compiler.registry.look_up(f"{statement.model}@{statement.tag}")
     what = f"{version.reference} would lose the tag {statement.tag}"
@@ -196,6 +206,7 @@ PLANNERS: Mapping[Kind, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "drop_model": _drop,
     "set_model": _set,
     "set_tag": _set_tag,
+    "rename_model": _rename,
     "drop_tag": _drop_tag,
     "sql": _sql,
 }

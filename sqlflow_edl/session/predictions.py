@@ -6,10 +6,12 @@ when the rows of the statement have been read, or when the next statement begins
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -28,6 +30,7 @@ from sqlflow_edl.syntax.predict_calls import PredictCall, predict_calls, replace
 _NAME = "edl_"  # names of MaxCompute begin with a letter
 _LENGTH = len("PREDICT(m,t)")  # of a name: no call is shorter, so that places in errors stay
 _ALL = "SELECT * FROM "
+_WITHOUT_LISTS = ("sqlite", "mysql")
 # what answers functions of BigQuery ML in the columns of its reference
 ANSWERS = ("sqlflow_edl.extensions.bigquery_ml.answers", "answer_call")
 
@@ -114,7 +117,10 @@ class Predictions:
         parts: list[tuple[Span, str]] = []
         for call in calls:
             before = replace_parts(text[: call.span.start], parts)
-            used = self._statement(statement, call, start, before + text[call.span.start :], len(before))
+            around = before + text[call.span.start :]
+            used = self._statement(statement, call, start, around, len(before))
+            if call.compared:
+                call = replace(call, compared=self._prepend_ctes(call.compared, around, len(before)))
             parts.append((call.span, self._table(used, call, start)))
         return replace_parts(text, parts)
 
@@ -147,9 +153,9 @@ class Predictions:
         """Predict the rows into a new temporary table, and return its name."""
         rows = self._rows(used, call)
         if self._source.dialect != "duckdb":
-            rows = with_texts(rows)
+            rows = with_texts(rows, lists=self._source.dialect in _WITHOUT_LISTS)
         name = _NAME + secrets.token_hex((_LENGTH - len(_NAME)) // 2)
-        self._tables[name] = f"PREDICT({used.using or used.model}, …)"
+        self._tables[name] = f"ML.{call.function}(…)" if call.is_of_rows else f"PREDICT({call.model}, …)"
         self._columns.append(rows.schema.names)
         with set_missing_spans(call.span.shift(start)):
             self._source.stage_temporary(name, rows)
@@ -187,13 +193,16 @@ def used(call: PredictCall, statement: Statement, select: str, select_span: Span
     )
 
 
-def with_texts(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Return the rows with JSON in place of lists of records, which few databases have."""
-    nested = [
-        place
+def with_texts(rows: pa.RecordBatchReader, *, lists: bool = False) -> pa.RecordBatchReader:
+    """Return the rows with JSON in place of lists of records, which few databases have.
+
+    lists: also in place of lists of numbers or texts.
+    """
+    nested = {
+        place: pa.types.is_struct(field.type.value_type)
         for place, field in enumerate(rows.schema)
-        if pa.types.is_list(field.type) and pa.types.is_struct(field.type.value_type)
-    ]
+        if pa.types.is_list(field.type) and (lists or pa.types.is_struct(field.type.value_type))
+    }
     if not nested:
         return rows
     from edl.features import json_values
@@ -205,11 +214,18 @@ def with_texts(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in rows:
             columns = batch.columns
-            for place in nested:
-                columns[place] = json_values.write_records(columns[place])
+            for place, has_records in nested.items():
+                write = json_values.write_records if has_records else _write_lists
+                columns[place] = write(columns[place])
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _write_lists(column: pa.Array) -> pa.Array:
+    return pa.array(
+        [None if values is None else json.dumps(values) for values in column.to_pylist()], pa.string()
+    )
 
 
 def check_statement(statement: Statement) -> None:
@@ -241,6 +257,8 @@ def used_statements(statement: Statement, dialect: str) -> list[Statement]:
     start = statement.span.start
     result: list[Statement] = []
     for call in predict_calls(statement.text, dialect, start):
+        if call.is_of_rows:
+            continue
         if not call.query:
             result += () if call.is_derived else (used(call, statement, "", None),)
             continue

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from edl.data.source import ConflictError, Source, UnreachableError
-from edl.errors import SemanticError, SQLFlowError, did_you_mean, nearest, raise_all
+from edl.errors import Advice, SemanticError, SQLFlowError, did_you_mean, nearest, raise_all
 from edl.extension_loader import load
 from edl.models.registry.records import ModelVersion, check_name, split_reference
 from sqlflow_edl.analysis import inference, measurement, train
@@ -52,7 +52,8 @@ class _Before:
 
     tables: list[Thing] = field(default_factory=list)  # created, changed or dropped
     trained: set[str] = field(default_factory=set)  # models by name, and tags as name@tag
-    dropped: set[str] = field(default_factory=set)  # models, by name
+    dropped: set[str] = field(default_factory=set)  # models, by name; also renamed ones
+    renamed: dict[str, Name] = field(default_factory=dict)  # models by name -> their new names
     unknown: bool = False  # anything may be different
     syntax: bool = False  # the database may read what follows otherwise
 
@@ -62,9 +63,12 @@ class _Before:
         self.tables += statement_changes.tables
         self.unknown = self.unknown or statement_changes.unknown
         self.syntax = self.syntax or passed_on.changes_syntax(statement)
-        if statement.kind == "drop_model" and split_reference(str(statement.model))[1] is None:
+        is_gone = statement.kind in ("drop_model", "rename_model")
+        if is_gone and split_reference(str(statement.model))[1] is None:
             self.dropped.add(str(statement.model))
             self.trained.discard(str(statement.model))
+        if statement.kind == "rename_model":
+            self.renamed[str(statement.model)] = statement.into[0]
         models = {thing.parts[0] for thing in effects(statement, dialect).makes if thing.kind == "model"}
         self.trained |= models
         self.dropped -= models
@@ -102,6 +106,10 @@ class ProgramCheck:
             self._check_use(statement)
         elif statement.traits.job:
             self._check_in_client(statement)
+        elif statement.kind == "rename_model":
+            self._check_about_model(statement)
+            with set_missing_spans(statement.into[0].span):
+                check_name(str(statement.into[0]))
         elif statement.traits.makes == "model":
             load("sqlflow_edl.extensions.imported", "check")(statement)
         elif statement.kind != "sql":
@@ -186,6 +194,11 @@ class ProgramCheck:
         if {bare, reference} & before.trained:
             return None
         with set_missing_spans(name.span):
+            if bare in before.dropped and (new_name := before.renamed.get(bare)):
+                raise SemanticError(
+                    f"the model {bare} is renamed to {new_name} by an earlier statement",
+                    hint=Advice(f"write {new_name}", str(new_name)),
+                )
             if bare in before.dropped:
                 raise SemanticError(
                     f"the model {bare} is dropped by an earlier statement", hint="use it before DROP MODEL"

@@ -31,10 +31,18 @@ EXPORT_MODEL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+# ALTER MODEL of BigQuery ML
+ALTER_MODEL = re.compile(
+    rf"{GAP}*ALTER{GAP}+MODEL{GAP}+(?P<absent>IF{GAP}+EXISTS{GAP}+)?(?P<name>`[^`]+`|\"[^\"]+\"|[\w.\-@]+)"
+    rf"{GAP}*(?:(?P<options>SET{GAP}+OPTIONS){GAP}*\(|RENAME{GAP}+TO{GAP}+"
+    r"(?P<new_name>`[^`]+`|\"[^\"]+\"|[\w.\-@]+))",
+    re.IGNORECASE | re.DOTALL,
+)
 
-def read_model_name(match: re.Match[str]) -> Name:
-    """Return the model that the group `name` of a match names; the dots inside of quotes separate its parts, too."""
-    text, place = match["name"], Span(match.start("name"), match.end("name"))
+
+def read_model_name(match: re.Match[str], group: str = "name") -> Name:
+    """Return the model that a group of a match names; the dots inside of quotes separate its parts, too."""
+    text, place = match[group], Span(match.start(group), match.end(group))
     return Name(tuple((name_value(text) if text[0] in '`"' else text).split(".")), text, place)
 
 
@@ -47,6 +55,7 @@ class ForeignStatement(NamedTuple):
 
 
 FOREIGN_STATEMENTS = (
+    ForeignStatement(ALTER_MODEL, "sqlflow_edl.extensions.bigquery_ml.alter_model", "read_alter_model"),
     ForeignStatement(CREATE_MODEL, "sqlflow_edl.extensions.bigquery_ml.create_model", "read_create_model"),
     ForeignStatement(EXPORT_MODEL, "sqlflow_edl.extensions.bigquery_ml.export_model", "read_export_model"),
 )

@@ -114,6 +114,11 @@ STATEMENTS = {
         "model_name@tag is that version from now on",
         f"SET MODEL {_MODEL} TAG production 1;",
     ),
+    "ALTER MODEL": StatementForm(
+        "ALTER MODEL [IF EXISTS] model_name RENAME TO new_name",
+        "all versions and tags of it",
+        f"ALTER MODEL {_MODEL} RENAME TO iris_model;",
+    ),
     "DROP MODEL TAG": StatementForm(
         "DROP MODEL model_name TAG tag", "", f"DROP MODEL {_MODEL} TAG production;"
     ),

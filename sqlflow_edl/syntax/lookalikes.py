@@ -27,8 +27,7 @@ _HINTS = {
     (
         "ALTER",
         "MODEL",
-    ): "write SET MODEL m ACTIVE 2 to use another version, or train a new one INTO the same name; in a shell, "
-    "sqlflow copy m --as n --to URL copies it to another name",
+    ): "write ALTER MODEL m RENAME TO n, or SET MODEL m ACTIVE 2 to use another version",
     (
         "EXPORT",
         "MODEL",

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
-from edl.errors import Span, SQLFlowError, StatementSyntaxError, raise_all
+from edl.errors import ErrorList, Span, SQLFlowError, StatementSyntaxError, raise_all
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
 from sqlflow_edl.syntax.error_messages import NoLabelError
@@ -60,6 +61,8 @@ def read_statements(
             except SQLFlowError as error:
                 if advise and isinstance(error, StatementSyntaxError):
                     _add_advice(error, piece, text, dialect_of_name, names)
+                elif advise and isinstance(error, ErrorList):
+                    _add_correction(error, error.errors[-1], _slice(text, piece.span), piece, dialect_of_name)
                 items.append(error)
     return items
 
@@ -73,25 +76,28 @@ def _add_advice(
 ) -> None:
     """Let the hint of an error be the statement that was probably meant, or add it to the hint, if one is found."""
 
-    def refusal(text: str) -> SQLFlowError | None:
-        return next(
-            (
-                item
-                for item in read_statements(text, dialect.name, advise=False)
-                if isinstance(item, SQLFlowError)
-            ),
-            None,
-        )
-
+    refusal = partial(_find_refusal, dialect=dialect)
     statement = text[piece.span.start : piece.raw.end]
     columns = [*names(statement)]
     if isinstance(error, NoLabelError):
         error.suggest(columns)
     hint = find_quoted_names(statement, dialect, refusal, columns)
     error.hint = hint or find_rewriting(statement, dialect, refusal, columns) or error.hint
-    corrected = correct_statement(error, _slice(text, piece.span), piece.span.start)
-    if corrected is not None and refusal(corrected) is None:
-        error.corrected = one_line(corrected, dialect)
+    _add_correction(error, error, _slice(text, piece.span), piece, dialect)
+
+
+def _add_correction(
+    error: SQLFlowError, last: SQLFlowError, statement: str, piece: Piece, dialect: Dialect
+) -> None:
+    """Let the last error show the whole statement with the advice of all errors, if nothing is wrong with it."""
+    corrected = correct_statement(error, statement, piece.span.start)
+    if corrected is not None and _find_refusal(corrected, dialect) is None:
+        last.corrected = one_line(corrected, dialect)
+
+
+def _find_refusal(text: str, dialect: Dialect) -> SQLFlowError | None:
+    items = read_statements(text, dialect.name, advise=False)
+    return next((item for item in items if isinstance(item, SQLFlowError)), None)
 
 
 def is_complete(text: str, dialect: str = "duckdb") -> bool:

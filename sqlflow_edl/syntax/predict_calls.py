@@ -12,86 +12,47 @@ the statement with a name in place of the call, which must be a table in the tre
 from __future__ import annotations
 
 import ast as python
+import itertools
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from edl.errors import Span, StatementSyntaxError, did_you_mean
+from edl.errors import Advice, Span, StatementSyntaxError, did_you_mean
 from edl.models.registry.records import split_reference
-from sqlflow_edl.syntax.ast import Attribute, Constant, Name
+from sqlflow_edl.syntax.ast import Attribute, Constant, ListValue, Name
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
 from sqlflow_edl.syntax.kinds import Kind
 from sqlflow_edl.syntax.lexer import Token, code_tokens, name_value
+from sqlflow_edl.syntax.model_functions import (
+    BESIDE,
+    CALLS_GOOGLE,
+    DERIVED,
+    INSTEAD,
+    KINDS,
+    NO_QUERY,
+    OF_MODELS,
+    OF_ROWS,
+    RELATED,
+    SETTINGS,
+    UNAVAILABLE,
+)
 from sqlflow_edl.syntax.queries import trees
 
-_CALLS_GOOGLE = (
-    "it calls a service of Google's; models here are trained on your rows, or imported from a file"
-)
-_TELLS_DRIFT = "EVALUATE says how its rows differ from the rows of the training"
-_IN_TRANSFORM = "it stands in TRANSFORM(…) of CREATE MODEL; in other queries, compute it in SQL"
-# functions of BigQuery ML -> the statement with the same answer, or the reason why there is none
-_INSTEAD = {
-    "ADVANCED_WEIGHTS": "write ML.WEIGHTS(MODEL my_model)",
-    "ANNOTATE_IMAGE": _CALLS_GOOGLE,
-    "ARIMA_COEFFICIENTS": "write DESCRIBE MODEL my_model: a forecast is made by trees here",
-    "ARIMA_EVALUATE": "write ML.EVALUATE(MODEL my_model), which has the errors of two baselines, too",
-    "DESCRIBE_DATA": "write SUMMARIZE SELECT … in DuckDB",
-    "EXPLAIN_FORECAST": "write ML.FORECAST(MODEL my_model, …), or ML.GLOBAL_EXPLAIN(MODEL my_model)",
-    "FEATURE_CROSS": _IN_TRANSFORM,
-    "GENERATE_EMBEDDING": _CALLS_GOOGLE,
-    "GENERATE_TABLE": _CALLS_GOOGLE,
-    "GENERATE_TEXT": _CALLS_GOOGLE,
-    "HASH_BUCKETIZE": _IN_TRANSFORM,
-    "ONE_HOT_ENCODER": _IN_TRANSFORM,
-    "PROCESS_DOCUMENT": _CALLS_GOOGLE,
-    "TRANSCRIBE": _CALLS_GOOGLE,
-    "TRANSLATE": _CALLS_GOOGLE,
-    "UNDERSTAND_TEXT": _CALLS_GOOGLE,
-    "VALIDATE_DATA_DRIFT": _TELLS_DRIFT,
-    "VALIDATE_DATA_SKEW": _TELLS_DRIFT,
-}
 _AS = re.compile(r"(?P<value>\S+)\s+AS\s+(?P<key>\w+)", re.IGNORECASE)
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES")
 _EXPLAIN = {"mysql": ("EXPLAIN", "DESCRIBE", "DESC")}  # words for it, where a database has others
 _EXPLAINED = (*_QUERIES, "INSERT", "REPLACE", "UPDATE", "DELETE", "MERGE", "CREATE")
+_ARRAY = "GENERATE_ARRAY"  # of thresholds
+_MOST_THRESHOLDS = 10_000
 _MARK = "sqlflow_edl_call_"
 _CALL = re.compile(r"\bpredict\b|\bml\s*\.", re.IGNORECASE)
-_OF_BIGQUERY = re.compile(r"\bml\s*\.|\binformation_schema\s*\.\s*models\b", re.IGNORECASE)
+_OF_BIGQUERY = re.compile(
+    r"\b(ml|ai)\s*\.|\binformation_schema\s*\.\s*models\b|\bvector_search\s*\(", re.IGNORECASE
+)
 _FORM = "write PREDICT(my_model, (SELECT …)) or PREDICT(my_model, my_table)"
 _FORM_OF_ML = "write ML.{}(MODEL my_model, (SELECT …)) or ML.{}(MODEL my_model, TABLE my_table)"
-# functions of a query -> kind of the statement that does the same, and a setting of it
-_KINDS: Mapping[str, tuple[Kind, Mapping[str, str]]] = {
-    "PREDICT": ("predict", {}),
-    "EVALUATE": ("evaluate", {}),
-    "EXPLAIN_PREDICT": ("explain", {"explain.level": "rows"}),
-    "CONFUSION_MATRIX": ("evaluate", {"evaluate.report": "confusion_matrix"}),
-    "ROC_CURVE": ("evaluate", {"evaluate.report": "roc_curve"}),
-    "TRANSFORM": ("predict", {"predict.report": "features"}),
-}
-# functions that make their rows of the rows of other statements
-_DERIVED = ("DETECT_ANOMALIES", "FORECAST", "GLOBAL_EXPLAIN")
-# functions with settings of their own; others have the settings of their statement
-_SETTINGS: Mapping[str, Sequence[str]] = {
-    "CENTROIDS": ("standardize",),
-    "DETECT_ANOMALIES": ("contamination", "anomaly_prob_threshold"),
-    "FORECAST": ("horizon", "confidence_level"),
-    "GLOBAL_EXPLAIN": ("class_level_explain",),
-    "WEIGHTS": ("standardize",),
-}
-_NO_QUERY = ("FORECAST", "GLOBAL_EXPLAIN")
-# functions of a model alone
-_OF_MODELS: Mapping[str, Kind] = {
-    "CENTROIDS": "show_centroids",
-    "CONFUSION_MATRIX": "show_confusion",
-    "EVALUATE": "show_metrics",
-    "FEATURE_IMPORTANCE": "show_importances",
-    "FEATURE_INFO": "show_columns",
-    "ROC_CURVE": "show_roc_curve",
-    "TRAINING_INFO": "show_curve",
-    "TRIAL_INFO": "show_trials",
-    "WEIGHTS": "show_weights",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +61,8 @@ class PredictCall:
 
     span: of the call in its text. query: a SELECT, or the name of a table, at `query_span`; empty for a function of a
     model alone. kind: of the statement that does the same. prefix: before the name of the predicted column. function:
-    of BigQuery ML, or empty. settings: those that the function has and the statement lacks.
+    of BigQuery ML, or empty. settings: those that the function has and the statement lacks. compared: the query that a
+    function of two tables compares with.
     """
 
     span: Span
@@ -113,11 +75,17 @@ class PredictCall:
     prefix: str = ""
     function: str = ""
     settings: tuple[Attribute, ...] = ()
+    compared: str = ""
 
     @property
     def is_derived(self) -> bool:
         """True if the rows are made of the rows of other statements."""
-        return self.function in _DERIVED
+        return self.function in DERIVED
+
+    @property
+    def is_of_rows(self) -> bool:
+        """True for a function of rows without a model; the name of the model is empty."""
+        return self.function in OF_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +115,21 @@ def refuse_functions(text: str, dialect: str, start: int = 0) -> StatementSyntax
     if not is_of_bigquery(text):
         return None
     tokens = list(code_tokens(text, 0, dialect_named(dialect)))
+    for word, opening in itertools.pairwise(tokens):
+        if word.word in UNAVAILABLE and opening.text == "(":
+            place = Span(word.start, word.end).shift(start)
+            return StatementSyntaxError(
+                f"there is no {word.text} here", span=place, hint=UNAVAILABLE[word.word]
+            )
     for ml, point, function, opening in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
-        if (ml.word, point.text, opening.text) != ("ML", ".", "(") or function.word in (*_KINDS, *_OF_MODELS):
+        names = (*KINDS, *OF_MODELS, *OF_ROWS) if ml.word == "ML" else ()
+        is_call = ml.word in ("ML", "AI") and (point.text, opening.text) == (".", "(")
+        if not is_call or function.word in names:
             continue
-        hint = _INSTEAD.get(function.word)
+        hint = INSTEAD.get(function.word) if ml.word == "ML" else CALLS_GOOGLE
         place = Span(ml.start, function.end).shift(start)
-        return StatementSyntaxError(f"there is no function ML.{function.word} here", span=place, hint=hint)
+        message = f"there is no function {ml.word}.{function.word} here"
+        return StatementSyntaxError(message, span=place, hint=hint)
     return None
 
 
@@ -174,7 +151,11 @@ def _find_calls(text: str, dialect: Dialect) -> Iterator[_Found]:
     while at < len(tokens) - 1:
         word, of_ml = tokens[at].word, at > 1 and tokens[at - 1].text == "." and tokens[at - 2].word == "ML"
         takes_model = tokens[at + 2 : at + 3] != [] and tokens[at + 2].word == "MODEL"
-        is_call = word in _KINDS or takes_model if of_ml else word == "PREDICT" and not _is_part(tokens, at)
+        is_call = (
+            word in KINDS or word in OF_ROWS or takes_model
+            if of_ml
+            else word == "PREDICT" and not _is_part(tokens, at)
+        )
         end = find_closing(tokens, at + 1) if is_call else None
         if end is None:
             at += 1
@@ -259,51 +240,110 @@ def _call(call: _Found, text: str, start: int) -> PredictCall:
     place, function = call.span.shift(start), call.function
     arguments = _arguments(call.inside)
     name, form, settings_tokens = "PREDICT", _FORM, arguments[2:]
+    if function in OF_ROWS:
+        return _call_of_rows(call, arguments, text, start)
     if function:
         name, form = f"ML.{function}", _FORM_OF_ML.replace("{}", function)
         arguments, settings_tokens = _split_arguments(arguments)
-        _check_function(name, function, arguments, settings_tokens, place)
+        _check_function(call, arguments, settings_tokens, text, start)
         if _is_of_model_alone(function, arguments, settings_tokens):
             return _call_of_model(call, arguments[0], settings_tokens, text, start)
     if len(arguments) < 2 or not all((*arguments, *settings_tokens)):
         what = "a model and a query" if not call.inside else "a query behind the model"
         raise StatementSyntaxError(f"{name} needs {what}", span=place, hint=form)
     model = _model(arguments[0], text, start)
-    query = arguments[1]
-    if query[0].text == "(" and find_closing(query, 0) == len(query) - 1 and len(query) > 2:
-        query = query[1:-1]
-    span = Span(query[0].start, query[-1].end)
-    is_table = query[0].word not in _QUERIES and query[0].text != "("
-    of_name = (token.kind in ("word", "name", "string") or token.text == "." for token in query)
+    span, is_table = _query(arguments[1], name, form, start)
+    select = text[span.start : span.end]
+    if function in DERIVED:
+        settings = _settings(function, settings_tokens, text, start)
+        return PredictCall(call.span, model, select, span, is_table, (), function=function, settings=settings)
+    kind, fixed = KINDS[function or "PREDICT"]
+    settings_of_call = [_attribute(tokens, text, start, kind) for tokens in settings_tokens]
+    beside = [f"{kind}.{setting}" for setting in BESIDE.get(function, ())]
+    beside_statement = tuple(
+        replace(attribute, key=attribute.key.casefold().removeprefix(f"{kind}."))
+        for attribute in settings_of_call
+        if attribute.key.casefold() in beside
+    )
+    attributes = [attribute for attribute in settings_of_call if attribute.key.casefold() not in beside]
+    attributes += (Attribute(key, Constant(value, place), place) for key, value in fixed.items())
+    prefix = "predicted_" if function else ""
+    return PredictCall(
+        call.span, model, select, span, is_table, tuple(attributes), kind, prefix, function, beside_statement
+    )
+
+
+def _query(tokens: list[Token], name: str, form: str, start: int) -> tuple[Span, bool]:
+    """Return the place of a query without its parentheses, or of the name of a table, and True for a table."""
+    if tokens[0].text == "(" and find_closing(tokens, 0) == len(tokens) - 1 and len(tokens) > 2:
+        tokens = tokens[1:-1]
+    span = Span(tokens[0].start, tokens[-1].end)
+    is_table = tokens[0].word not in _QUERIES and tokens[0].text != "("
+    of_name = (token.kind in ("word", "name", "string") or token.text == "." for token in tokens)
     if is_table and not all(of_name):
         raise StatementSyntaxError(
             f"{name} takes a query or the name of a table", span=span.shift(start), hint=form
         )
-    select = text[span.start : span.end]
-    if function in _DERIVED:
-        settings = _settings(function, settings_tokens, text, start)
-        return PredictCall(call.span, model, select, span, is_table, (), function=function, settings=settings)
-    kind, fixed = _KINDS[function or "PREDICT"]
-    attributes = [_attribute(tokens, text, start, kind) for tokens in settings_tokens]
-    attributes += (Attribute(key, Constant(value, place), place) for key, value in fixed.items())
-    prefix = "predicted_" if function else ""
-    return PredictCall(call.span, model, select, span, is_table, tuple(attributes), kind, prefix, function)
+    return span, is_table
+
+
+def _call_of_rows(call: _Found, all_arguments: Sequence[list[Token]], text: str, start: int) -> PredictCall:
+    """Return the call of a function of rows without a model."""
+    function, name = call.function, f"ML.{call.function}"
+    count = OF_ROWS[function]
+    form = f"write {name}({', '.join(['TABLE my_table', '(SELECT …)'][:count])})"
+    arguments: list[list[Token]] = []
+    settings_tokens: list[list[Token]] = []
+    for argument in all_arguments:
+        word = argument[0].word if len(argument) > 1 else ""
+        if word == "STRUCT" and argument[1].text == "(":
+            settings_tokens += _arguments(argument[2:-1]) if len(argument) > 3 else []
+        else:
+            arguments.append(argument[1:] if word == "TABLE" else argument)
+    if len(arguments) != count or not all((*arguments, *settings_tokens)):
+        tables = "one table" if count == 1 else "two tables"
+        raise StatementSyntaxError(
+            f"{name} takes {tables} or queries, and settings", span=call.span.shift(start), hint=form
+        )
+    settings = _settings(function, settings_tokens, text, start)
+    queries = [_query(argument, name, form, start) for argument in arguments]
+    selects = [text[span.start : span.end] for span, _ in queries]
+    other = f"SELECT * FROM {selects[-1]}" if queries[-1][1] else selects[-1]
+    [(span, is_table), *_] = queries
+    nothing = Name((), "", call.span.shift(start))
+    return PredictCall(
+        call.span,
+        nothing,
+        selects[0],
+        span,
+        is_table,
+        (),
+        function=function,
+        settings=settings,
+        compared=other if count > 1 else "",
+    )
 
 
 def _check_function(
-    name: str,
-    function: str,
+    call: _Found,
     arguments: Sequence[list[Token]],
     settings_tokens: Sequence[list[Token]],
-    place: Span,
+    text: str,
+    start: int,
 ) -> None:
     """Raise StatementSyntaxError for an unknown function of BigQuery ML, or for arguments that it does not take."""
-    functions = [*_KINDS, *_OF_MODELS, *_DERIVED]
+    function, place = call.function, call.span.shift(start)
+    name = f"ML.{function}"
+    functions = [*KINDS, *OF_MODELS, *DERIVED, *OF_ROWS]
     if function not in functions:
-        hint = _INSTEAD.get(function) or did_you_mean(function, functions)
+        hint = INSTEAD.get(function) or did_you_mean(function, functions)
+        if function in RELATED and arguments and arguments[0]:
+            other, why = RELATED[function]
+            model = text[arguments[0][0].start : arguments[0][-1].end]
+            hint = Advice(f"write ML.{other}(MODEL {model}): {why}", f"ML.{other}(MODEL {model})")
         raise StatementSyntaxError(f"there is no {name}", span=place, hint=hint)
-    takes_only_model = function in _OF_MODELS and function not in _KINDS
-    if takes_only_model and len(arguments) + len(settings_tokens) * (function not in _SETTINGS) > 1:
+    takes_only_model = function in OF_MODELS and function not in KINDS
+    if takes_only_model and len(arguments) + len(settings_tokens) * (function not in SETTINGS) > 1:
         raise StatementSyntaxError(
             f"{name} takes a model alone", span=place, hint=f"write {name}(MODEL my_model)"
         )
@@ -317,8 +357,8 @@ def _is_of_model_alone(
     function: str, arguments: Sequence[list[Token]], settings_tokens: Sequence[list[Token]]
 ) -> bool:
     """Return True for a function of BigQuery ML without a query; ML.EVALUATE may have one or none."""
-    needs_none = function in _OF_MODELS and (function not in _KINDS or not settings_tokens)
-    return len(arguments) == 1 and bool(arguments[0]) and (function in _NO_QUERY or needs_none)
+    needs_none = function in OF_MODELS and (function not in KINDS or not settings_tokens)
+    return len(arguments) == 1 and bool(arguments[0]) and (function in NO_QUERY or needs_none)
 
 
 def _call_of_model(
@@ -333,8 +373,8 @@ def _call_of_model(
         "",
         Span(call.span.end, call.span.end),
         is_table=False,
-        attributes=() if function in _DERIVED else settings,
-        kind=_OF_MODELS.get(function, "predict"),
+        attributes=() if function in DERIVED else settings,
+        kind=OF_MODELS.get(function, "predict"),
         function=function,
         settings=settings,
     )
@@ -345,7 +385,7 @@ def _settings(
 ) -> tuple[Attribute, ...]:
     """Return the settings of a function that has its own ones. Raises StatementSyntaxError for another one."""
     attributes = tuple(_attribute(tokens, text, start, function) for tokens in settings_tokens)
-    names = _SETTINGS.get(function, ())
+    names = SETTINGS.get(function, ())
     for attribute in attributes:
         if attribute.key.casefold() not in names:
             raise StatementSyntaxError(
@@ -402,6 +442,8 @@ def _model(tokens: Sequence[Token], text: str, start: int) -> Name:
 def _attribute(tokens: Sequence[Token], text: str, start: int, kind: str) -> Attribute:
     """Return a setting, `threshold = 0.3` or `0.3 AS threshold`, as an attribute of WITH: `predict.threshold`."""
     span = Span(tokens[0].start, tokens[-1].end)
+    if tokens[0].word == _ARRAY or tokens[0].text == "[":
+        return Attribute(f"{kind}.thresholds", _thresholds(tokens, span.shift(start)), span.shift(start))
     setting_text = text[span.start : span.end]
     if match := _AS.fullmatch(setting_text):
         key, value = match["key"], match["value"]
@@ -418,10 +460,29 @@ def _attribute(tokens: Sequence[Token], text: str, start: int, kind: str) -> Att
             span=span.shift(start),
             hint="such as threshold = 0.3 or interval = 0.9",
         )
-    is_own = key.lower().startswith(f"{kind}.") or kind in _SETTINGS or kind in _DERIVED
+    is_own = key.lower().startswith(f"{kind}.") or kind in SETTINGS
     name = key if is_own else f"{kind}.{key}"
     of_key, of_value = (_place(setting_text, part).shift(span.start + start) for part in (key, value))
     return Attribute(name, Constant(constant, of_value), of_key)
+
+
+def _thresholds(tokens: Sequence[Token], span: Span) -> ListValue:
+    """Return the numbers of `[0.4, 0.5]` or `GENERATE_ARRAY(0.4, 0.6, 0.1)`."""
+    is_series = tokens[0].word == _ARRAY
+    parts = _arguments(tokens[2 if is_series else 1 : -1])
+    try:
+        numbers = [float("".join(token.text for token in part)) for part in parts]
+        if is_series:
+            first, last, step = numbers
+            count = math.floor((last - first) / step + 1e-9) + 1 if step else 0
+            numbers = [round(first + place * step, 12) for place in range(min(count, _MOST_THRESHOLDS))]
+    except ValueError:
+        numbers = []
+    if not numbers:
+        raise StatementSyntaxError(
+            "these are no thresholds", span=span, hint=f"write [0.4, 0.5] or {_ARRAY}(0.4, 0.6, 0.1)"
+        )
+    return ListValue(tuple(Constant(number, span) for number in numbers), span)
 
 
 def _place(text: str, part: str) -> Span:

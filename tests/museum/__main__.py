@@ -23,7 +23,7 @@ from tests.databases import Databases
 from tests.maxcompute import process
 from tests.museum import collection, interrupted, orders, registries
 from tests.museum.collection import FOLDER, MODELS, MODULES, SPECS
-from tests.museum.registries import STORE
+from tests.museum.registries import RENAMED, STORE
 from tests.museum.tables import TABLES
 from tests.searches import short
 
@@ -39,9 +39,10 @@ def main() -> int:
         failed = write_models(home) | write_specs()
         if not interrupted.JOB.exists():
             interrupted.write(home)
-        if not STORE.exists():
-            with connect("duckdb:") as source:
-                registries.save(open_registry(source, str(STORE)))
+        for store, save in ((STORE, registries.save), (RENAMED, registries.save_and_rename)):
+            if not store.exists():
+                with connect("duckdb:") as source:
+                    save(open_registry(source, str(store)))
         write_sources(home)
         return failed
 

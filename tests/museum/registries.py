@@ -27,6 +27,8 @@ from tests.museum.collection import FOLDER, MODELS
 
 REGISTRIES = FOLDER / "registries"
 STORE = FOLDER / "store"  # of `--model-store`
+RENAMED = FOLDER / "renamed_store"  # the same with a model that was renamed
+EARLIER = "line"  # name of the renamed model before
 NAME, TAG, REASON = "größe.line", "best", "the loss is not a number"
 FIRST, SECOND = MODELS / "torch_linear_number.zip", MODELS / "lightgbm_increment.zip"
 TABLES = ("sqlflow_edl_models", "sqlflow_edl_chunks", "sqlflow_edl_tags")
@@ -36,15 +38,21 @@ def record(rows: int) -> ModelRecord:
     return ModelRecord("LinearRegressor", "torch", rows, {"rmse": 0.5, "r2": None}, "SELECT 'it''s' …")
 
 
-def save(registry: Registry) -> None:
+def save(registry: Registry, name: str = NAME) -> None:
     """Save the versions that each registry of the museum has."""
-    registry.save(NAME, FIRST, record(1))
-    registry.save(NAME, SECOND, record(2))
-    registry.record_failure(NAME, record(3), REASON)
-    registry.save(NAME, FIRST, record(4))
-    registry.drop(f"{NAME}@4")
-    registry.tag(f"{NAME}@1", TAG)
-    registry.activate(f"{NAME}@1")
+    registry.save(name, FIRST, record(1))
+    registry.save(name, SECOND, record(2))
+    registry.record_failure(name, record(3), REASON)
+    registry.save(name, FIRST, record(4))
+    registry.drop(f"{name}@4")
+    registry.tag(f"{name}@1", TAG)
+    registry.activate(f"{name}@1")
+
+
+def save_and_rename(registry: Registry) -> None:
+    """Save the versions under another name, and then give the model its own."""
+    save(registry, EARLIER)
+    registry.rename(EARLIER, NAME)
 
 
 # Dumps -------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from edl.models.registry.factory import open_registry
 from edl.program import read_spec
 from tests.databases import Databases
 from tests.museum import interrupted, orders, registries
-from tests.museum.registries import FIRST, NAME, REASON, SECOND, STORE, TAG, record
+from tests.museum.registries import FIRST, NAME, REASON, RENAMED, SECOND, STORE, TAG, record
 
 SERVERS = ("mysql", "postgres", "maxcompute")
 
@@ -69,8 +69,9 @@ def test_a_registry_that_a_database_holds_is_read_and_continued(
         assert_holds_the_versions(open_registry(source), tmp_path)
 
 
-def test_a_model_store_is_read_and_continued(tmp_path: Path) -> None:
-    shutil.copytree(STORE, tmp_path / "store")
+@pytest.mark.parametrize("store", [STORE, RENAMED], ids=["as it was saved", "renamed"])
+def test_a_model_store_is_read_and_continued(store: Path, tmp_path: Path) -> None:
+    shutil.copytree(store, tmp_path / "store")
     with connect("duckdb:") as source:
         assert_holds_the_versions(open_registry(source, str(tmp_path / "store")), tmp_path)
 

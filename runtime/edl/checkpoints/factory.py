@@ -37,7 +37,7 @@ def _place(job: Path) -> str:
 def are_with_master(job: Path) -> bool:
     """Return True if instances send their checkpoints to the master, because they share no disk."""
     named = _place(job)
-    return named == MASTER or (ClusterFolder(job).is_deployed and not named)
+    return named == MASTER or (ClusterFolder(job).is_spread and not named)
 
 
 def keeper(job: Path) -> Keeper | None:

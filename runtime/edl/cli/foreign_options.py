@@ -148,7 +148,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 _IMAGES = RefusedOption(
-    "built an image for each job", "leave it out: the module runs from the folder of --model_zoo"
+    "built an image for each job", "--image NAME --build DIR builds one; see sqlflow help images"
 )
 _OF_TRAIN = RefusedOption("is for edl train only", "leave it out: workers share the rows")
 _OWN_LOOP = RefusedOption(
@@ -222,27 +222,14 @@ ELASTICDL = ForeignCommand(
 # torchrun and DLRover ----------------------------------------------------------------------------------------
 
 
-def _one_node(value: str) -> Arguments:
-    least, _, most = value.partition(":")
-    if (most or least) == "1":
-        return []
-    raise SemanticError(
-        f"--nnodes={value} is a run on several machines",
-        hint="with --on kubernetes each worker is a pod: `edl run --on kubernetes --workers N script.py`",
-    )
-
-
 _NO_ADDRESS = DroppedOption("the workers of a job find each other")
 _CHECKED = DroppedOption("edl.elastic compares the machines when a group forms")
 
 TORCHRUN = ForeignCommand(
     "torchrun",
     {
-        "nnodes": RenamedOption(_one_node),
+        **dict.fromkeys(("master_addr", "master_port", "rdzv_backend", "rdzv_conf", "rdzv_id"), _NO_ADDRESS),
         "standalone": DroppedOption("it is so without it", takes_value=False),
-        **dict.fromkeys(
-            ("local_addr", "master_addr", "master_port", "node_rank", "rdzv_backend", "rdzv_conf", "rdzv_endpoint",
-             "rdzv_id"), _NO_ADDRESS),
         **dict.fromkeys(
             ("local_ranks_filter", "log_dir", "log_line_prefix_template", "logs_specs", "redirects", "tee"),
             DroppedOption("each line is shown with its worker, and sqlflow logs ID keeps them")),

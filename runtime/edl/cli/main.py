@@ -28,7 +28,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from traceback import format_exception
-from typing import get_args
+from typing import NoReturn, get_args
 
 from edl import exit_codes
 from edl.cli import checkpoint_arguments, place, quota, script
@@ -69,6 +69,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SQLFlowError as error:
         print(error.report, file=sys.stderr)
         return exit_codes.FAILED
+
+
+def run_program(file: str) -> NoReturn:
+    """Run the program of a file in its folder, as its job.json says, with the arguments of this process; then exit."""
+    from edl.program import read_spec
+
+    folder = Path(file).absolute().parent
+    try:
+        kind = read_spec(folder).kind
+    except SQLFlowError as error:
+        print(error.report, file=sys.stderr)
+        sys.exit(exit_codes.FAILED)
+    sys.exit(main([kind, "--program", str(folder), *sys.argv[1:]]))
 
 
 def _run(options: argparse.Namespace) -> int:

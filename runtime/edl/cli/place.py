@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Protocol, cast
 
 from edl.errors import SemanticError, did_you_mean
@@ -23,7 +24,7 @@ from edl.spec import JobSpec
 
 GROUP = "edl.places"
 IN_PODS = "pod:"  # begins a path that only the job's instances see
-_NEEDS_PLACE = ("namespace", "image", "set", "detach", "dry_run")
+_NEEDS_PLACE = ("namespace", "image", "build", "set", "detach", "dry_run")
 _INSTEAD = {
     "quota": "a cluster has quotas of its own, and queues",
     "threads": "--set worker_cpu=N gives each worker N cores",
@@ -50,6 +51,9 @@ class JobPlace(Protocol):
     def check(self) -> None:
         """Check access."""
 
+    def build_image(self, folder: Path) -> None:
+        """Build the image of a folder under the name in the settings, and push it."""
+
     def objects(self, job: JobFolder, spec: JobSpec) -> str:
         """Return a description of all that the job would make there."""
 
@@ -73,6 +77,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--namespace", metavar="NAME", help="namespace (default: the context's)")
     group.add_argument("--image", metavar="IMAGE", help="image of every container")
+    group.add_argument(
+        "--build",
+        type=Path,
+        metavar="DIR",
+        help="build the image of this folder first, and push it; see sqlflow help images",
+    )
     group.add_argument(
         "--set",
         type=_assignment,
@@ -113,6 +123,8 @@ def open_place(options: argparse.Namespace) -> JobPlace:
     place = place_named(name, profile, [*named, *(options.set or ())])
     if not options.dry_run:
         place.check()
+        if options.build is not None:
+            place.build_image(options.build)
     return place
 
 

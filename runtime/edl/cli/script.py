@@ -14,7 +14,7 @@ from typing import TextIO
 
 import msgspec
 
-from edl.cli import place
+from edl.cli import machines, place
 from edl.cli.arguments import positive
 from edl.cli.foreign_options import ForeignCommand, takes_following_value
 from edl.cluster.local.client import SupervisedJob
@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "       edl run --resume JOB"
     )
     place.add_arguments(parser)
+    machines.add_arguments(parser)
     parser.add_argument(
         "--workers",
         "--num_workers",
@@ -114,18 +115,34 @@ def run(options: argparse.Namespace) -> None:
     if options.on is not None:
         _run_elsewhere(script, options)
         return
+    several = machines.is_on_several(options)
     with job_folder("run", " ".join(("edl run", options.script))) as job:
-        (job.program / SPEC_FILE).write_bytes(to_json(_job_spec(options, script.workers)))
         script_run.write(job.path, script)
+        threads = options.threads or max(1, available_cores() // options.workers)
+        if several and not machines.is_first(options):
+            _offer_machine(job, options, threads)
+            return
+        (job.program / SPEC_FILE).write_bytes(to_json(_job_spec(options, script.workers)))
         how = RunSpec(
             "torch",
-            threads=options.threads or max(1, available_cores() // script.workers),
+            threads=threads,
             master=SCRIPT_MASTER,
             worker=SCRIPT_WORKER,
             master_timeout=master_timeout(os.environ),
         )
+        if several:
+            how = machines.use_machines(job, options, how)
         print(f"job {job.id}", file=sys.stderr)
         _run_here(job, how)
+
+
+def _offer_machine(job: JobFolder, options: argparse.Namespace, threads: int) -> None:
+    """Let workers run here of a job with its master on another machine."""
+    try:
+        with _printing(job, sys.stdout):
+            machines.offer_machine(job, options, threads)
+    finally:
+        script_run.forget(job.path)
 
 
 def _run_here(job: JobFolder, how: RunSpec) -> None:
@@ -225,9 +242,18 @@ def _script(options: argparse.Namespace) -> ScriptRun:
         hint = f"did you mean {options.script}.py?" if near.is_file() else "for a module: edl run -m"
         raise SemanticError(f"there is no file {options.script}", hint=hint)
     module = options.script if options.module else ""
-    return ScriptRun(
-        str(path), module, tuple(options.arguments), str(Path.cwd()), options.workers, options.max_restarts
+    least, most = options.nnodes
+    alone = ScriptRun(
+        str(path),
+        module,
+        tuple(options.arguments),
+        str(Path.cwd()),
+        options.workers * most,
+        options.max_restarts,
     )
+    if most == 1:
+        return alone
+    return msgspec.structs.replace(alone, least=options.workers * least, per_node=options.workers)
 
 
 def _job_spec(options: argparse.Namespace, workers: int) -> JobSpec:

@@ -1,10 +1,11 @@
-"""Process group of a script's workers in pods: rank 0 announces its address through the master."""
+"""Process group of a script's workers without a common folder: rank 0 announces its address through the master."""
 
 from __future__ import annotations
 
 import socket
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,9 +13,12 @@ from edl.cluster import Instance
 from edl.cluster.environment import own_host
 from edl.errors import SpecError
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.script_run import WORKLOAD, Attempt
+from edl.jobs.script_run import WORKLOAD, Attempt, attempt_file
 from edl.run.script_files import fetch_file, send
 from edl.run.storage import relay_of
+
+if TYPE_CHECKING:
+    from edl.checkpoints.master_client import Relay
 
 LOOK_SECS = 0.5  # between two questions for the address
 
@@ -25,8 +29,9 @@ def meet(job: Path, instance: Instance) -> Attempt:
     A worker that comes when others train together has no use for the group, and does not wait.
     """
     relay, file = relay_of(JobFolder(job)), f"group-{instance.incarnation}.json"
+    workers = _count_workers(relay, instance)
     if instance.name == "worker-0":
-        attempt = Attempt(instance.incarnation, _free_port(), own_host())
+        attempt = Attempt(instance.incarnation, _free_port(), own_host(), workers)
         send(relay, file, msgspec.json.encode(attempt))
         return attempt
     while True:
@@ -36,8 +41,14 @@ def meet(job: Path, instance: Instance) -> Attempt:
             except msgspec.MsgspecError as error:
                 raise SpecError(f"the address of worker-0 is damaged: {error}") from None
         if fetch_file(relay, WORKLOAD) is not None:
-            return Attempt(instance.incarnation, 0)
+            return Attempt(instance.incarnation, 0, workers=workers)
         time.sleep(LOOK_SECS)
+
+
+def _count_workers(relay: Relay, instance: Instance) -> int | msgspec.UnsetType:
+    """Return the number of workers of this attempt as the master has it; unset if it is the script's."""
+    content = fetch_file(relay, attempt_file(instance.incarnation))
+    return msgspec.UNSET if content is None else msgspec.json.decode(content, type=Attempt).workers
 
 
 def _free_port() -> int:

@@ -43,7 +43,7 @@ def main(job: Path, instance: Instance) -> int:
     script = script_run.read(job, ScriptRun)
     if script is None:
         raise JobError(f"job {job.name} has no script to run")
-    if in_pods := ClusterFolder(job).is_deployed:
+    if ClusterFolder(job).is_spread:
         from edl.entrypoints.script_group import meet  # imports gRPC
 
         attempt = meet(job, instance)
@@ -52,6 +52,7 @@ def main(job: Path, instance: Instance) -> int:
         if record is None:
             raise JobError(f"job {job.name} has not started its script")
         attempt = record
+    in_pods = ClusterFolder(job).is_deployed
     os.environ.update(variables(job.name, script, attempt, instance, in_pods=in_pods))
     _enter_worker(job, instance)
     code, error = _run(script_run.place_script(script, job))
@@ -68,18 +69,20 @@ def variables(
 ) -> dict[str, str]:
     """Return the variables of torchrun for one of its workers; rank 0 has the store of the process group.
 
-    `in_pods`: each worker is alone on its machine.
+    `in_pods`: each worker is alone on its machine. On several machines each has so many workers as the script says.
     """
-    rank, size = instance.name.rpartition("-")[2], str(script.workers)
+    rank, size = int(instance.name.rpartition("-")[2]), attempt.workers or script.workers
+    per_node = 1 if in_pods else (script.per_node or size)
+    node = rank // per_node
     return {
-        "RANK": rank,
-        "LOCAL_RANK": "0" if in_pods else rank,
-        "ROLE_RANK": rank,
-        "GROUP_RANK": rank if in_pods else "0",
-        "WORLD_SIZE": size,
-        "LOCAL_WORLD_SIZE": "1" if in_pods else size,
-        "ROLE_WORLD_SIZE": size,
-        "GROUP_WORLD_SIZE": size if in_pods else "1",
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank % per_node),
+        "ROLE_RANK": str(rank),
+        "GROUP_RANK": str(node),
+        "WORLD_SIZE": str(size),
+        "LOCAL_WORLD_SIZE": str(min(per_node, size - node * per_node)),
+        "ROLE_WORLD_SIZE": str(size),
+        "GROUP_WORLD_SIZE": str(-(-size // per_node)),
         "ROLE_NAME": "default",
         "MASTER_ADDR": attempt.host or own_host(),
         "MASTER_PORT": str(attempt.port),

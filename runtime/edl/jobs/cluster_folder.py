@@ -16,6 +16,10 @@ kubernetes.json  client: deployment of a job on Kubernetes (`edl.cluster.kuberne
 settings.json    client: settings of a job on Kubernetes
 kept             client: the checkpoint of a training on Kubernetes is in its data source (`edl.checkpoints.kept`)
 client.json      client: its build, of a job on Kubernetes (`edl.build`)
+spread           client: the instances run on several machines without a shared folder (`edl.cluster.nodes`)
+join             client: join token of such a job; readable by the user alone
+offer.json       client: offer of another machine to the job (`NodeOffer`)
+tls/             client: certificates of the calls between machines (`edl.tls`)
 """
 
 from __future__ import annotations
@@ -52,6 +56,7 @@ _OF_PROCESSES = (
     *("spec.json", "cancel", "address", "supervisor", "master", "commit"),
     *("state", "metrics", "events.jsonl", "snapshot.json"),
 )
+RELAYED_FILES = "relayed"  # folder in the job folder of files that go through the master
 # Names under which pods send files through the master that are no checkpoints.
 ROWS, OUTPUT, SCRIPT = "rows", "output", "script"
 RELAYED = (ROWS, OUTPUT, SCRIPT)
@@ -89,6 +94,32 @@ class QuotaUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     request: SlotRequest
 
 
+class NodesUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Several machines of a job: agents join at `listen`, host:port, up to `most` machines with the supervisor's.
+
+    `slots` is the number of instances on each.
+    """
+
+    listen: str
+    most: int
+    slots: int
+
+
+class NodeOffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Offer of this machine to a job elsewhere: `slots` instances with so many `threads`, in the current `folder`.
+
+    `head` is the address, host:port, of the first machine. `host` is announced by the instances; empty is the address
+    of the connection to the first machine. `join_secs` is the time to wait for an answer.
+    """
+
+    head: str
+    slots: int
+    threads: int
+    folder: str
+    host: str = ""
+    join_secs: float = 600.0
+
+
 class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Specification of a job that runs as processes.
 
@@ -99,7 +130,7 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     secrets. A `detached` job continues without the client that started it. `folder` is the current folder of all
     processes, in which relative paths of databases and modules are found; empty for the client's folder.
     `master_timeout` is the seconds of silence after which a master is killed and replaced. `client` is the version of
-    sqlflow-edl that made the job.
+    sqlflow-edl that made the job. `nodes` are several machines; unset is this one.
     """
 
     framework: Framework
@@ -116,6 +147,7 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     master_timeout: float = MASTER_SECS
     version: Literal[1] = 1
     client: str = VERSION
+    nodes: NodesUse | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
         permitted = {MASTER, WORKER, SERVER, SCRIPT_MASTER, SCRIPT_WORKER}
@@ -171,6 +203,39 @@ class ClusterFolder:
         return (self.path / DEPLOYMENT).exists()
 
     @property
+    def is_spread(self) -> bool:
+        """True if the instances share no folder: they are pods, or run on several machines."""
+        return self.is_deployed or (self.path / "spread").exists()
+
+    def mark_spread(self) -> None:
+        """Record that the instances run on several machines."""
+        self._write("spread", b"", durable=True)
+
+    def write_join_token(self, token: str) -> None:
+        self._write("join", token.encode())
+
+    def join_token(self) -> str:
+        return self._read("join")
+
+    def write_offer(self, offer: NodeOffer) -> None:
+        self._write("offer.json", msgspec.json.encode(offer))
+
+    def offer(self) -> NodeOffer:
+        """Return the offer of this machine. Raises SpecError if it is missing or damaged."""
+        try:
+            return msgspec.json.decode((self.path / "offer.json").read_bytes(), type=NodeOffer)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise SpecError(f"the offer of this machine to a job cannot be read: {error}") from None
+
+    def write_identity(self, files: Mapping[str, str]) -> Path:
+        """Write the certificates of the job's calls, by the names of their files; return their folder."""
+        folder = self.path / "tls"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, content in files.items():
+            replace_file(folder / Path(name).name, content.encode("ascii"))
+        return folder
+
+    @property
     def has_run_spec(self) -> bool:
         """True if processes of this machine run the job, or can continue it."""
         return (self.path / "spec.json").exists()
@@ -198,7 +263,10 @@ class ClusterFolder:
 
     def shown_log(self, name: str) -> str:
         """Return the log's location for a user: a file, or the command that shows the log of a pod."""
-        return f"sqlflow logs {self.job.name} {name}" if self.is_deployed else str(self.log(name))
+        if self.is_deployed:
+            return f"sqlflow logs {self.job.name} {name}"
+        file = str(self.log(name))
+        return f"{file}, on its machine" if self.is_spread else file
 
     # Each file is written atomically, for concurrent readers ---------------------------------------------
 

@@ -33,7 +33,7 @@ import msgspec
 from edl.errors import JobError, LaterVersionError, SemanticError, SpecError, did_you_mean
 from edl.files import make_folders, replace_file, sync
 from edl.jobs import script_run
-from edl.jobs.cluster_folder import ClusterFolder
+from edl.jobs.cluster_folder import RELAYED_FILES, ClusterFolder
 from edl.jobs.event_log import read_end
 from edl.jobs.outcome import Outcome
 from edl.jobs.process import start_time
@@ -192,7 +192,7 @@ class JobFolder:
     @property
     def relay_folder(self) -> Path:
         """Folder of files that pods send to each other, or to the client, through the master."""
-        return self.path / "relayed"
+        return self.path / RELAYED_FILES
 
     @property
     def archive(self) -> Path:

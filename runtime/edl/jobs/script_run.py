@@ -18,14 +18,14 @@ import msgspec
 
 from edl.errors import JobError, SpecError
 from edl.files import replace_file
-from edl.jobs.cluster_folder import ClusterFolder
+from edl.jobs.cluster_folder import RELAYED_FILES, SCRIPT, ClusterFolder
 
 
 class ScriptRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Python program that every worker runs: a file, or a module by its name, with arguments, in a folder.
 
     Relative paths start from the job folder. All `workers` are started again at most `max_restarts` times, unless the
-    script uses `edl.elastic`.
+    script uses `edl.elastic`. On several machines there are `per_node` on each, and at `least` so many in all.
     """
 
     path: str
@@ -34,16 +34,19 @@ class ScriptRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     folder: str
     workers: int
     max_restarts: int
+    least: int | msgspec.UnsetType = msgspec.UNSET
+    per_node: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class Attempt(msgspec.Struct, frozen=True):
     """One start of all workers. `restarts` counts those before; `port` is for the script's own process group, at
-    `host`, or the worker's own if that is empty.
+    `host`, or the worker's own if that is empty. `workers` are all, if there may be fewer than the script's.
     """
 
     restarts: int
     port: int
     host: str = ""
+    workers: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class NamedRows(msgspec.Struct, frozen=True):
@@ -102,9 +105,24 @@ def read(job: Path, kind: type[Record]) -> Record | None:
         raise SpecError(f"{path} is damaged: {error}") from None
 
 
+def announce(folder: Path, attempt: Attempt) -> None:
+    """Write the attempt for workers that share no folder with the master, into the folder of its relayed files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_file(folder / attempt_file(attempt.restarts), msgspec.json.encode(attempt))
+
+
+def attempt_file(restarts: int) -> str:
+    return f"attempt-{restarts}.json"
+
+
 def keeps_state(job: Path) -> bool:
     """Return True if the job is a script that has trained with `edl.elastic`, so that it can be resumed."""
-    return (job / FILE).exists() and (job / WORKLOAD).exists() and ClusterFolder(job).state.exists()
+    places = (
+        job / WORKLOAD,
+        job / RELAYED_FILES / SCRIPT / WORKLOAD,
+    )  # the latter if workers share no folder
+    has_trained = any(place.exists() for place in places)
+    return (job / FILE).exists() and has_trained and ClusterFolder(job).state.exists()
 
 
 def forget(job: Path) -> None:

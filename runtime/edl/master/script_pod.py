@@ -6,26 +6,19 @@ through this master, which keeps it in a ConfigMap for the next one.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import dataclasses
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
-
-import grpc
+from collections.abc import Callable, Sequence
 
 from edl import exit_codes
-from edl.checkpoints.master_store import Keeper
 from edl.cluster import Change, Instance, NoRoomError
 from edl.cluster.environment import own_address
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.api_calls import APIUnreachableError
 from edl.cluster.kubernetes.cluster import KubernetesCluster
 from edl.cluster.kubernetes.status_map import StatusMap
-from edl.errors import ClusterError, JobError
+from edl.errors import JobError
 from edl.jobs.cluster_folder import SCRIPT, ClusterFolder
 from edl.jobs.event_log import Event, EventStream
 from edl.jobs.failure import Failed, to_failed
@@ -34,11 +27,8 @@ from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import Snapshot
 from edl.logs import log
 from edl.master.main_pod import GRACE, connect_master, serve
-from edl.master.reporting import health
+from edl.master.script_relay import serve_relay
 from edl.master.scripts import UNREGISTERED_SECS, ScriptMaster
-from edl.master.servicer import FileService
-from edl.master.servicer import serve as serve_calls
-from edl.rpc import control_pb2 as pb
 from edl.spec import from_json
 
 POLL_SECS = 1.0  # interval of lists of the pods
@@ -59,7 +49,8 @@ def _run(folder: ClusterFolder, stream: EventStream, lease_secs: float) -> int:
         scripts = ScriptMaster(folder, Pods(connection.cluster, connection.board.show), events, records)
         try:
             code = exit_codes.OK
-            with _serve_relay(backend.relayed, folder.token()):
+            address = own_address(names.PORT)
+            with serve_relay(backend.relayed, folder.token(), address, probe_port=names.HEALTH):
                 end = scripts.run()
             if end is not None:
                 events.write(end)
@@ -94,6 +85,7 @@ class Pods:
     """Workers that are pods, listed about once a second."""
 
     relaunches = 0
+    room: int | None = None
 
     def __init__(self, cluster: KubernetesCluster, show: Callable[[Snapshot], None]) -> None:
         self._cluster = cluster
@@ -142,47 +134,6 @@ class Pods:
             if now is None or now.instance.incarnation < before.instance.incarnation:
                 listed[name] = self._cluster.end_of(before.instance) or before
         self._known = listed
-
-
-class _Relay(FileService):
-    """Servicer before the workers train together: those that are ready for that call again."""
-
-    async def Register(self, request: pb.RegisterRequest, context: Any) -> pb.Registration:  # noqa: N802
-        await context.abort(grpc.StatusCode.UNAVAILABLE, "the workers do not train together yet")
-        raise RuntimeError  # abort has raised
-
-
-@contextlib.contextmanager
-def _serve_relay(files: Keeper | None, token: str) -> Iterator[None]:
-    """Answer calls of workers and the liveness probe, in a thread, until the workers train together."""
-    loop = asyncio.new_event_loop()
-    ready, ended, failed = threading.Event(), asyncio.Event(), list[Exception]()
-
-    async def answer() -> None:
-        try:
-            server, _ = await serve_calls(_Relay(None, files), own_address(names.PORT), token)
-            probe = await health.serve(names.HEALTH)
-        except (ClusterError, RuntimeError) as error:  # RuntimeError: gRPC cannot listen
-            failed.append(error)
-            return
-        finally:
-            ready.set()
-        await ended.wait()
-        probe.close()
-        await server.stop(0.2)
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(answer()), name="edl-relay", daemon=True)
-    thread.start()
-    if not ready.wait(READY_SECS):
-        failed.append(TimeoutError(f"its port is not open after {READY_SECS:g} s"))
-    if failed:
-        raise ClusterError(f"the master cannot answer its workers: {failed[0]}")
-    try:
-        yield
-    finally:
-        loop.call_soon_threadsafe(ended.set)
-        thread.join()
-        loop.close()
 
 
 if __name__ == "__main__":

@@ -23,16 +23,18 @@ from typing import Protocol
 
 import msgspec
 
-from edl import exit_codes
-from edl.cluster import Change, Instance
+from edl import exit_codes, tls
+from edl.checkpoints.master_store import Keeper
+from edl.cluster import Change, Instance, NoRoomError
 from edl.cluster.environment import own_address
 from edl.cluster.local.cluster import ProcessCluster
 from edl.errors import ClusterError, JobError, SQLFlowError
 from edl.jobs import script_run
-from edl.jobs.cluster_folder import ClusterFolder
+from edl.jobs.cluster_folder import SCRIPT, ClusterFolder
 from edl.jobs.event_log import EventLog
 from edl.jobs.events import Tally
 from edl.jobs.failure import to_failed
+from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.script_run import Attempt, ScriptRun, Workload
 from edl.jobs.snapshot import Row, Snapshot
@@ -40,6 +42,7 @@ from edl.logs import log
 from edl.master.backend import Backend, ClientResultStore, End, Events, ResultStore
 from edl.master.main import begin, flush_job
 from edl.master.master import run
+from edl.master.script_relay import serve_relay
 from edl.master.state import MasterState
 from edl.master.state_store import FileStateStore, StateStore
 from edl.spec import JobSpec, Rows, from_json
@@ -49,6 +52,8 @@ from edl.tasks.job_state import MOST_STEPS, STEPWISE
 LOOK_SECS = 0.05  # between two looks at the instances
 SHOW_SECS = 1.0  # between two snapshots
 GRACE = 30.0  # seconds for a worker to end when another one has failed, as torchrun gives it
+JOIN_SECS = 600.0  # time for so many machines to join as a script needs at least
+LAST_CALL = 10.0  # and for further ones, before it starts without them
 UNREGISTERED_SECS = 3600.0  # time for a script to reach edl.elastic after another worker has
 
 
@@ -56,12 +61,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, folder = begin("edl.master.scripts", arguments)
     with EventLog(folder.events) as events, contextlib.closing(ProcessCluster(options.cluster_fd)) as cluster:
         try:
-            scripts = ScriptMaster(folder, Supervised(cluster, folder), events, folder.job)
-            end = scripts.run()
+            address, relayed, records = own_address(options.port), None, folder.job
+            if folder.is_spread:
+                relayed = Keeper(JobFolder(folder.job).relay_folder)
+                records = JobFolder(folder.job).relay_folder / SCRIPT
+            scripts = ScriptMaster(folder, Supervised(cluster, folder), events, records)
+            relaying = serve_relay(relayed, folder.token(), address) if relayed else contextlib.nullcontext()
+            with relaying:
+                end = scripts.run()
             if end is not None:
                 events.write(end)
                 return exit_codes.OK
-            return _train(scripts, folder, cluster, own_address(options.port), options.lease_secs)
+            return _train(scripts, folder, cluster, address, options.lease_secs, relayed)
         except SQLFlowError as error:
             log(error.report)
             events.write(to_failed(error, ""))
@@ -69,7 +80,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _train(
-    scripts: ScriptMaster, folder: ClusterFolder, cluster: ProcessCluster, address: str, lease_secs: float
+    scripts: ScriptMaster,
+    folder: ClusterFolder,
+    cluster: ProcessCluster,
+    address: str,
+    lease_secs: float,
+    relayed: Keeper | None,
 ) -> int:
     try:
         state_store = FileStateStore(folder.state, lambda: flush_job(folder.job))
@@ -84,8 +100,10 @@ def _train(
             result_store=ClientResultStore(),
             show=lambda snapshot: snapshot.write(folder.snapshot),
             address=address,
+            metrics_port=None if tls.identity() else 0,  # they would be plain
             beat=cluster.beat,
             register_secs=UNREGISTERED_SECS,
+            relayed=relayed,
         )
         return scripts.train(backend, lease_secs)
 
@@ -103,6 +121,10 @@ class Workers(Protocol):
 
     def list(self) -> list[Change]: ...
 
+    @property
+    def room(self) -> int | None:
+        """Number of workers that there is room for at present, or None if that is not limited."""
+
     def show(self, snapshot: Snapshot) -> None:
         """Publish how far they are. Called about once a second, as a sign of life too."""
 
@@ -113,11 +135,19 @@ class Supervised:
     def __init__(self, cluster: ProcessCluster, folder: ClusterFolder) -> None:
         self._cluster = cluster
         self._folder = folder
-        self.start, self.stop, self.list = cluster.start, cluster.stop, cluster.list
+        self.stop, self.list = cluster.stop, cluster.list
+
+    def start(self, instance: Instance) -> None:
+        with contextlib.suppress(NoRoomError):  # a machine was lost: it is requested again
+            self._cluster.start(instance)
 
     @property
     def relaunches(self) -> int:
         return self._cluster.relaunches
+
+    @property
+    def room(self) -> int | None:
+        return None if self._cluster.room is None else self._cluster.room.slots
 
     def show(self, snapshot: Snapshot) -> None:
         self._cluster.beat()
@@ -146,16 +176,19 @@ class ScriptMaster:
 
         Raises JobError if one fails and no restart is left.
         """
-        gang = Gang(self._script.workers, self._script.max_restarts, self._log_of)
+        script = self._script
+        attempt = script_run.read(self._folder.job, Attempt)
+        size = (attempt.workers if attempt is not None else 0) or 0
+        gang = Gang(script.workers, script.max_restarts, self._log_of, least=script.least or 0, size=size)
         while script_run.read(self._records, Workload) is None:
             changes = self._look()
             if gang.has_succeeded(changes):
                 return self._outcome()
-            for instance, stop in gang.actions(changes):
+            for instance, stop in gang.actions(changes, self._cluster.room):
                 if stop:
                     self._cluster.stop(instance, GRACE)
                 else:
-                    self._begin(instance)
+                    self._begin(instance, gang)
             time.sleep(LOOK_SECS)
         return None
 
@@ -167,11 +200,14 @@ class ScriptMaster:
         backend = dataclasses.replace(backend, result_store=ends)
         return run(_training_spec(spec, workload), self._folder, backend, lease_secs)
 
-    def _begin(self, instance: Instance) -> None:
+    def _begin(self, instance: Instance, gang: Gang) -> None:
         """Start a worker of the attempt that its incarnation names."""
         attempt = script_run.read(self._folder.job, Attempt)
         if attempt is None or attempt.restarts != instance.incarnation:
-            script_run.write(self._folder.job, Attempt(instance.incarnation, _free_port()))
+            attempt = Attempt(instance.incarnation, _free_port(), workers=gang.size)
+            script_run.write(self._folder.job, attempt)
+            if self._folder.is_spread:
+                script_run.announce(self._records, attempt)
             if instance.incarnation:
                 log(
                     f"starting all workers again: restart {instance.incarnation} of {self._script.max_restarts}"
@@ -239,33 +275,50 @@ class ScriptMaster:
 
 
 class Gang:
-    """State machine of workers that are started and stopped together. `log_of` says where the log of one is."""
+    """State machine of workers that are started and stopped together. `log_of` says where the log of one is.
 
-    def __init__(self, workers: int, max_restarts: int, log_of: Callable[[str], str] = str) -> None:
-        self._names = [f"worker-{number}" for number in range(workers)]
+    They are `most` workers, or `least` or more if there is no room for all: then they wait, JOIN_SECS for the least
+    and LAST_CALL for the others. `size` is the number in the present attempt.
+    """
+
+    def __init__(
+        self,
+        most: int,
+        max_restarts: int,
+        log_of: Callable[[str], str] = str,
+        *,
+        least: int = 0,
+        size: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.size = size or most
+        self._most = most
+        self._least = least or most
         self._max_restarts = max_restarts
         self._log_of = log_of
+        self._clock = clock
+        self._waiting_since: float | None = None  # for room, before an attempt
         self._stopped: set[tuple[str, int]] = set()  # asked to stop
 
     def has_succeeded(self, changes: Sequence[Change]) -> bool:
         """Return True if all workers have succeeded."""
-        return len(changes) == len(self._names) and all(change.reason == "done" for change in changes)
+        present = _last_attempt(changes)
+        return len(present) == self.size and all(change.reason == "done" for change in present)
 
-    def actions(self, changes: Sequence[Change]) -> list[tuple[Instance, bool]]:
-        """Return the instances to start, and those to stop (True).
+    def actions(self, changes: Sequence[Change], room: int | None = None) -> list[tuple[Instance, bool]]:
+        """Return the instances to start, and those to stop (True). `room` is for so many workers, None for any.
 
-        Raises JobError if a worker has failed and no restart is left.
+        Raises JobError if a worker has failed and no restart is left, or if there is no room for too long.
         """
-        restarts = max((change.instance.incarnation for change in changes), default=0)
-        present = [change for change in changes if change.instance.incarnation == restarts]
+        present = _last_attempt(changes)
+        if not present:
+            return self._start_all(0, room)
+        restarts = present[0].instance.incarnation
         failed = [change for change in present if change.state == "ended" and change.reason != "done"]
         if not failed:
             names_present = {change.instance.name for change in present}
-            return [
-                (Instance(name, "worker", restarts), False)
-                for name in self._names
-                if name not in names_present
-            ]
+            starts = self._starts(restarts)
+            return [(instance, False) for instance in starts if instance.name not in names_present]
         first = next((change for change in failed if change.reason != "stopped"), failed[0])
         if restarts >= self._max_restarts:
             times = f" after {restarts} restart{'' if restarts == 1 else 's'}" if restarts else ""
@@ -275,12 +328,41 @@ class Gang:
             )
         running = [change.instance for change in changes if change.state != "ended"]
         if not running:
-            return [(Instance(name, "worker", restarts + 1), False) for name in self._names]
+            return self._start_all(restarts + 1, room)
         stops = [(instance, True) for instance in running if instance.key not in self._stopped]
         if not self._stopped & {change.instance.key for change in changes}:
             log(f"{first.instance.name} {_describe_end(first)}")
         self._stopped |= {instance.key for instance, _ in stops}
         return stops
+
+    def _starts(self, attempt: int) -> list[Instance]:
+        return [Instance(f"worker-{number}", "worker", attempt) for number in range(self.size)]
+
+    def _start_all(self, attempt: int, room: int | None) -> list[tuple[Instance, bool]]:
+        """Return the workers of an attempt, or none while they wait for room."""
+        size = self._most if room is None else min(self._most, room)
+        if size < self._most:
+            if self._waiting_since is None:
+                self._waiting_since = self._clock()
+            waited = self._clock() - self._waiting_since
+            if size < self._least:
+                if waited > JOIN_SECS:
+                    raise JobError(
+                        f"there is room for {size} workers, and {self._least} are needed",
+                        hint="start `edl run` on the other machines, with the same --rdzv_endpoint and join token",
+                    )
+                return []
+            if waited < LAST_CALL:
+                return []
+        self._waiting_since = None
+        self.size = size
+        return [(instance, False) for instance in self._starts(attempt)]
+
+
+def _last_attempt(changes: Sequence[Change]) -> list[Change]:
+    """Return the workers of the last start of all."""
+    restarts = max((change.instance.incarnation for change in changes), default=0)
+    return [change for change in changes if change.instance.incarnation == restarts]
 
 
 class ScriptEnds:

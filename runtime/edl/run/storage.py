@@ -7,6 +7,7 @@ output to the master, from which the client gets it.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable
 from functools import cached_property
@@ -171,11 +172,13 @@ class _RelayedResults:
 
 
 def relay_of(job: JobFolder) -> Relay:
-    """Return the connection that a pod sends and fetches the job's files over."""
+    """Return the connection that an instance sends and fetches the job's files over if it shares no folder."""
     from edl.checkpoints.master_client import Relay  # imports gRPC
 
     folder = ClusterFolder(job.path)
-    return Relay(job.relay_folder, folder.address(), folder.token())
+    alone = folder.is_deployed  # a pod shares its disk with no other instance
+    copies = job.relay_folder if alone else job.own / f"relayed-{os.getpid()}"
+    return Relay(copies, folder.address(), folder.token())
 
 
 def storage_of(job: JobFolder, spec: JobSpec) -> Storage:

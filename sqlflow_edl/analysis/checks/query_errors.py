@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from edl.errors import SemanticError, Span
+from sqlflow_edl.analysis.alternatives import Replacement
 
 
 class UnknownColumnError(SemanticError):
@@ -96,3 +97,13 @@ class UnknownArchitectureError(SemanticError):
     def __init__(self, name: str, *, span: Span | None, hint: str | None) -> None:
         super().__init__(f"unknown model {name}", span=span, hint=hint)
         self.name = name
+
+
+class OtherModelError(SemanticError):
+    """TO TRAIN names a model of another system. replacement: what to train here, if one model does its work."""
+
+    def __init__(
+        self, message: str, replacement: Replacement | None, *, span: Span | None, hint: str | None
+    ) -> None:
+        super().__init__(message, span=span, hint=hint)
+        self.replacement = replacement

@@ -185,8 +185,10 @@ def bucketize(bound: Bound) -> Draft:
 
 
 def category_id(bound: Bound) -> Draft:
+    """Return the id of a number, or the ids in a text such as 1,5,3, which SQLFlow splits by itself."""
     size: int = bound["size"]
-    cells = _cells(bound, "ids")
+    is_text = bound.schema.type(bound.cells.column) is ColumnType.TEXT
+    cells = _cells(bound, "ids", delimiter="," if is_text else "")
     if cells.has_several:
         return category_ids(cells, size, bound.span, bound.function.name)
     column = bound.numeric_column()

@@ -189,7 +189,7 @@ def _predicted_models(statement: Statement, dialect: str) -> list[Name]:
     if not calls_predict(statement.text):
         return []
     try:
-        return [call.model for call in predict_calls(statement.text, dialect)]
+        return [call.model for call in predict_calls(statement.text, dialect) if not call.is_of_rows]
     except StatementSyntaxError:  # reported when the statement runs
         return []
 

@@ -76,6 +76,16 @@ WITHOUT_EFFECT = {
     "explain.top_k_features": "the values of all columns are given",
     "engine.type": "a job runs on this machine, or on Kubernetes by --on kubernetes",
     "model.label_dimension": "the label decides the outputs of a model",
+    "model.n_batches_per_layer": "each round reads all rows",
+    **dict.fromkeys(
+        ("model.kernel", "model.degree", "model.coef0", "model.shrinking"), "anomalies are found by a forest"
+    ),
+    "model.center_bias": "trees begin with the mean of the label",
+    "model.idx_table_name": "TO PREDICT my_table USING my_model writes the clusters of rows",
+    **dict.fromkeys(
+        ("linear_optimizer", "model.linear_optimizer"),
+        "one optimizer trains both parts, such as optimizer = adam",
+    ),
     "model.update_interval": "targets follow each minibatch",
     **dict.fromkeys(
         ("model.pretrain_batch_size", "model.train_batch_size"),

@@ -399,7 +399,7 @@ TRAIN = (
         "optimizer",
         "text",
         "Optimizer by name; its parameters are optimizer.learning_rate, …",
-        aliases=("model.optimizer", "train.optimizer"),
+        aliases=("model.optimizer", "train.optimizer", "dnn_optimizer", "model.dnn_optimizer"),
     ),
     AttributeRow(
         "optimizer.schedule",

@@ -249,7 +249,7 @@ PARAMETERS = (
     ),
     _parameter(
         "num_parallel_tree", "integer", "Trees of a round (XGBoost). By default 1.",
-        xgboost="num_parallel_tree", low=1, high=10_000,
+        xgboost="num_parallel_tree", low=1, high=10_000, also=("tree_num",),
     ),
     _parameter(
         "monotone", "directions",

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from sqlflow_edl.backends.images.registry import LABEL, label_of
 
 BUILDERS = ("docker", "podman", "buildah")  # in order of preference
 STOCK = f"sqlflow-edl:{VERSION}"
-FILES = ("Dockerfile", "Containerfile")
+FILES = ("Dockerfile", "Containerfile", "runtime/Dockerfile")  # the last one of a checkout of this project
 MODELS = "models"  # the folder of a user's modules
 
 # command that succeeds if the builder's daemon runs
@@ -107,6 +108,27 @@ def find_builder(name: str = "") -> Builder:
     raise ClusterError(
         f"no image builder works: {said}", hint="start its daemon, or install podman or buildah"
     )
+
+
+def build_and_push(folder: Path, tag: str, say: Callable[[str], None]) -> None:
+    """Build the image of a folder, and push it to the registry in its name. Raises ClusterError if that fails.
+
+    A name without a registry or an account is not pushed: `say` gets that, and what is done.
+    """
+    builder = find_builder()
+    check_tag(tag)
+    steps = {"build": partial(builder.build, folder, tag)} | (
+        {"push": partial(builder.push, tag)} if "/" in tag else {}
+    )
+    for name, step in steps.items():
+        say(f"{name} of {tag} with {builder.name}")
+        if code := step():
+            raise ClusterError(
+                f"the {name} of {tag} failed: {builder.name} ended with exit code {code}",
+                hint="its messages are above",
+            )
+    if "/" not in tag:
+        say(f"{tag} names no registry: the nodes must have the image themselves")
 
 
 def init(folder: Path) -> list[Path]:

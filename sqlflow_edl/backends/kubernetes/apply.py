@@ -27,9 +27,10 @@ from edl.jobs.script_run import FILE as SCRIPT
 from edl.models.pending import FILE as INTENT
 from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
+from edl.tls import issue
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.backends.kubernetes import permissions
-from sqlflow_edl.backends.kubernetes.certificates import encrypts, issue
+from sqlflow_edl.backends.kubernetes.certificates import encrypts
 from sqlflow_edl.backends.kubernetes.manifests.objects import JobManifests, Submission
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object
 from sqlflow_edl.backends.kubernetes.permissions import NETWORKING, RBAC, Right

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import msgspec
 
@@ -19,6 +21,7 @@ from edl.jobs.events import JobEvent, Output, StatementEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.spec import JobSpec
+from sqlflow_edl.backends.images.builders import build_and_push
 from sqlflow_edl.backends.kubernetes import dry_run, submit
 from sqlflow_edl.backends.kubernetes.apply import AT_ONCE, submission
 from sqlflow_edl.backends.kubernetes.handle import KubernetesJobHandle
@@ -44,6 +47,11 @@ class KubernetesPlace:
 
     def check(self) -> None:
         self._settings = submit.with_context(self._settings)
+
+    def build_image(self, folder: Path) -> None:
+        build_and_push(
+            folder, self._settings.own_image, lambda text: print(text, file=sys.stderr, flush=True)
+        )
 
     def objects(self, job: JobFolder, spec: JobSpec) -> str:
         return dry_run.describe_submission(submission(job, spec, self._settings))

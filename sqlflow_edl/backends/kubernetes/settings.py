@@ -56,6 +56,16 @@ class KubernetesSettings:
         value = self.values[name]
         return [str(item) for item in value] if isinstance(value, tuple) else []
 
+    @property
+    def own_image(self) -> str:
+        """Name of the image. Raises SemanticError if that is the stock image, which belongs to no registry."""
+        image = self.text("image")
+        if not image or image == ROWS["image"].default:
+            raise SemanticError(
+                "an image that is built needs a name", hint="--image REGISTRY/NAME:TAG, where nodes pull it"
+            )
+        return image
+
     def pairs(self, name: str) -> dict[str, str]:
         return _split(self.values[name])
 

@@ -7,22 +7,43 @@ The options are read as attributes of WITH, at their own places in the text, so 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from edl.errors import Span, SQLFlowError, StatementSyntaxError, did_you_mean, raise_all
+from edl.data.names import quote_part
+from edl.errors import Advice, Span, SQLFlowError, StatementSyntaxError, did_you_mean, raise_all
 from edl.extension_loader import load
-from sqlflow_edl.extensions.bigquery_ml.transform import column_text
+from sqlflow_edl.extensions.bigquery_ml.factorization import (
+    check_feedback,
+    find_pair,
+    select_pairs,
+    write_columns,
+)
+from sqlflow_edl.extensions.bigquery_ml.options import (
+    FACTORS,
+    FORECASTS,
+    INITIAL_CENTRES,
+    LABELS,
+    PAIR,
+    UNREAD,
+    OptionReader,
+    is_null,
+    option_text,
+)
+from sqlflow_edl.extensions.bigquery_ml.transform import (
+    TransformItems,
+    move_to,
+    read_transform,
+    split_at_commas,
+)
 from sqlflow_edl.syntax.ast import (
     Attribute,
     Call,
     ColumnClause,
     Constant,
     ListValue,
-    MapValue,
     Name,
     Statement,
-    Value,
 )
 from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.foreign_statements import CREATE_MODEL, GAP, read_model_name
@@ -34,6 +55,7 @@ from sqlflow_edl.syntax.lexer import (
     sql_tokens,
     with_hash_comments,
 )
+from sqlflow_edl.syntax.predict_calls import replace_parts
 
 _OPTIONS = re.compile(rf"{GAP}*(?P<word>OPTIONS){GAP}*\(", re.IGNORECASE | re.DOTALL)
 # model_type -> model of ours, None for the short form
@@ -49,91 +71,23 @@ MODELS: Mapping[str, str | None] = {
     "random_forest_regressor": "RandomForestRegressor",
     "random_forest_classifier": "RandomForestClassifier",
     "kmeans": "KMeans",
+    FACTORS: "DeepFMRegressor",
     "arima_plus": "Forecast",
+    "arima_plus_xreg": "Forecast",
     "transform_only": "Transform",
     "automl_regressor": None,
     "automl_classifier": None,
 }
 _INSTEAD = {
-    "matrix_factorization": "train a DeepFM with embeddings of users and items, see sqlflow help embeddings",
-    "autoencoder": "clusters of codes are those of SELECT … TO TRAIN DeepEmbeddedClustering INTO my_model",
     "contribution_analysis": "write SELECT … TO EXPLAIN my_model",
 }
+_OF_CODES = ("autoencoder", "pca")  # models that stand for a row by few numbers
+_CODES = "clusters of codes are those of SELECT … TO TRAIN DeepEmbeddedClustering INTO my_model"
 _FILES = ("onnx", "lightgbm", "xgboost", "tensorflow", "tensorflow_lite")  # model types of files
-_FORESTS = ("random_forest_regressor", "random_forest_classifier")
-_TREES = ("boosted_tree_regressor", "boosted_tree_classifier", *_FORESTS)
-_NETWORKS = ("dnn_", "linear", "logistic")
-# option -> attribute of WITH
-_ATTRIBUTES = {
-    "learn_rate": "optimizer.learning_rate",
-    "max_iterations": "train.epochs",
-    "batch_size": "train.batch_size",
-    "hidden_units": "model.hidden_units",
-    "dropout": "model.dropout",
-    "activation_fn": "model.activation",
-    "optimizer": "optimizer",
-    "subsample": "model.subsample",
-    "max_tree_depth": "model.max_depth",
-    "min_tree_child_weight": "model.min_child_weight",
-    "colsample_bytree": "model.colsample_bytree",
-    "colsample_bynode": "model.colsample_bynode",
-    "min_split_loss": "model.gamma",
-    "num_parallel_tree": "model.num_parallel_tree",
-    "l1_reg": "model.reg_alpha",
-    "l2_reg": "model.reg_lambda",
-    "data_split_eval_fraction": "validation.fraction",
-    "data_split_test_fraction": "validation.test_fraction",
-    "data_split_col": "validation.column",
-    "colsample_bylevel": "model.colsample_bylevel",
-    "instance_weight_col": "train.weight_column",
-    "num_clusters": "model.n_clusters",
-    "min_rel_progress": "train.tolerance",
-    "time_series_timestamp_col": "forecast.time",
-    "time_series_id_col": "forecast.series",
-    "horizon": "forecast.horizon",
-    "num_trials": "auto.trials",
-    "optimization_objective": "auto.metric",
-}
-_OF_TREES = frozenset(("l1_reg", "l2_reg"))
 _WITHOUT_LABEL = (MODELS["transform_only"], MODELS["kmeans"])
-# options without an effect here
-_IGNORED = frozenset(
-    ("enable_global_explain", "model_registry", "vertex_ai_model_id", "vertex_ai_model_version_aliases", "tree_method",
-     "auto_arima", "auto_arima_max_order", "data_frequency", "decompose_time_series",
-     "ls_init_learn_rate", "learn_rate_strategy", "optimize_strategy", "max_parallel_trials", "warm_start",
-     "approx_global_feature_contrib", "hparam_tuning_algorithm", "integrated_gradients_num_steps", "kms_key_name",
-     "tf_version", "xgboost_version", "description", "friendly_name", "expiration_timestamp")
-)  # fmt: skip
-_OTHERS = (
-    "model_type",
-    "input_label_cols",
-    "time_series_data_col",
-    "early_stop",
-    "data_split_method",
-    "auto_class_weights",
-    "budget_hours",
-    "standardize_features",
-    "distance_type",
-    "kmeans_init_method",
-    "hparam_tuning_objectives",
-    "class_weights",
-)
 _ORDER = "write CREATE MODEL … TRANSFORM(…) OPTIONS(…) AS SELECT …"
-_LABELS = ("input_label_cols", "time_series_data_col", "labels")
 _HORIZON = 30  # of a forecast without one: BigQuery's 1,000 steps would each need a column of the past
-# labels of the resource, pairs of texts, which have no effect here; `labels` also is an older input_label_cols
-_RESOURCE_LABELS = re.compile(r"\blabels\s*=\s*(\[\s*\(.*?\)\s*\])", re.IGNORECASE | re.DOTALL)
 _QUANTILES = (0.1, 0.9)
-_AS_THEY_ARE = "leave it out: values are learned as they are"
-_METRICS = {
-    "f1_score": "f1",
-    "mean_absolute_error": "mae",
-    "mean_squared_error": "mse",
-    "r2_score": "r2",
-    "roc_auc": "auc",
-}
-_SPLITS = {"RANDOM": "random", "SEQ": "time", "CUSTOM": "column"}
-_CALLS = {"HPARAM_RANGE": "RANGE", "HPARAM_CANDIDATES": "CANDIDATES"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +119,7 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
         opening, word = behind.end() - 1, Span(behind.start("word"), behind.end("word"))
     end = find_parenthesis(text, opening, span.end, dialect)
     parsed_head = _Head(read_model_name(head), word, Span(opening + 1, end), transform)
-    options = _option_attributes(text, span, parsed_head, dialect)
+    options = read_options(text, span, parsed_head.options, dialect)
     if _names_file(options):
         if transform is not None:
             raise StatementSyntaxError(
@@ -219,42 +173,91 @@ def _statement(
     text: str, span: Span, head: _Head, option_list: Sequence[Attribute], select: Span, dialect: Dialect
 ) -> Statement:
     options = {option.key.casefold(): option for option in option_list}
-    errors: list[SQLFlowError] = []
-    kind = option_text(options.get("model_type"))
-    model = _model(options, head, errors)
-    raise_all(errors)  # the options of an unknown model are unknown, too
-    attributes = [mapped for option in option_list for mapped in _map_option(option, kind.casefold(), errors)]
-    of_label = (option for option in map(options.get, _LABELS) if option and not _is_null(option))
-    labels = _labels(next(of_label, None), model, head, errors)
-    raise_all(errors)
+    model = _model(options, head, span, text[select.start : select.end])
+    reader = OptionReader(option_text(options.get("model_type")).casefold(), option_list)
+    is_factorization = reader.kind == FACTORS
+    is_implicit = is_factorization and check_feedback(reader)
+    attributes = reader.attributes()
+    of_label = (option for option in map(options.get, LABELS) if option and not is_null(option))
+    labels = _labels(next(of_label, None), model, head, reader.errors)
+    raise_all(reader.errors)
     if model is not None and model.text == MODELS["arima_plus"]:  # for the intervals of ML.FORECAST
         bounds = tuple(Constant(quantile, model.span) for quantile in _QUANTILES)
         attributes.append(Attribute("forecast.quantiles", ListValue(bounds, model.span), model.span))
         if "horizon" not in options:
             attributes.append(Attribute("forecast.horizon", Constant(_HORIZON, model.span), model.span))
+    if head.transform is not None and is_factorization:
+        raise StatementSyntaxError(
+            "TRANSFORM is not available with a matrix factorization",
+            span=head.transform,
+            hint="compute columns in the SELECT",
+        )
     if head.transform is not None:
         _check_transform(text, head.transform, model, attributes)
     others = {name.text.casefold() for name in labels} | {
         option_text(options.get("data_split_col")).casefold()
     }
+    transformation = TransformItems("", {}, ())
+    if head.transform is not None:
+        transformation = read_transform(text, head.transform, others, dialect)
+    query = text[select.start : select.end]
+    query_span: Span | None = select
+    if computed := transformation.computed:
+        wrapped = _compute_columns(query, computed, dialect)
+        query, query_span = wrapped, Span(select.start - wrapped.index(query), select.end)
+    if is_implicit:
+        query, query_span = select_pairs(reader, query, dialect), None
     return Statement(
         "auto" if model is None else "train",
         text=text[span.start : span.end],
         span=span,
-        select=text[select.start : select.end],
-        select_span=select,
+        select=query,
+        select_span=query_span,
         model=model,
         attributes=tuple(attributes),
-        columns=_columns(text, span, head.transform, others, dialect),
+        columns=_columns(span, head.transform, transformation, dialect)
+        or _all_but(options.get(INITIAL_CENTRES), span, dialect)
+        or (_pair_columns(reader, head, span, dialect) if is_factorization else ()),
         labels=labels,
         into=(head.name,),
-        warnings=tuple(_warnings(options)),
+        warnings=(
+            *_warnings(options),
+            *reader.warnings,
+            *transformation.warnings,
+            *(
+                f"{name} is computed for the training: select it in queries of ML.EVALUATE, too"
+                for name in computed
+            ),
+        ),
+    )
+
+
+def _pair_columns(
+    reader: OptionReader, head: _Head, span: Span, dialect: Dialect
+) -> tuple[ColumnClause, ...]:
+    """Return the users and the items of a matrix factorization as categories, at the places of their options."""
+    text = write_columns(find_pair(reader), dialect)
+    [clause] = parse_clause(span, head.options.start, "COLUMN", text, dialect).columns
+    places = (option.value.span if option else head.name.span for option in map(reader.find, PAIR))
+    items = (move_to(item, place) for item, place in zip(clause.items, places, strict=True))
+    return (replace(clause, items=tuple(items), only=True),)
+
+
+def _all_but(option: Attribute | None, span: Span, dialect: Dialect) -> tuple[ColumnClause, ...]:
+    """Return the columns but one that names the first centres of clusters and is no feature; nothing without it."""
+    column = option_text(option)
+    if option is None or not column:
+        return ()
+    item = f"'(?!(?i:{re.escape(column)})$).*'"
+    return tuple(
+        replace(clause, only=True)
+        for clause in parse_clause(span, option.key_span.end, "COLUMN", item, dialect).columns
     )
 
 
 def _warnings(options: Mapping[str, Attribute]) -> Iterator[str]:
     """Warn of a horizon that is not BigQuery's, and of a number of steps that BigQuery would not look at."""
-    if option_text(options.get("model_type")).casefold() == "arima_plus" and "horizon" not in options:
+    if option_text(options.get("model_type")).casefold() in FORECASTS and "horizon" not in options:
         yield f"the forecast has a horizon of {_HORIZON} steps; horizon = 90 in OPTIONS asks for 90"
     by_steps = option_text(options.get("optimize_strategy")).upper() == "BATCH_GRADIENT_DESCENT"
     if (
@@ -279,25 +282,47 @@ def _check_transform(text: str, transform: Span, model: Name | None, attributes:
 
 
 def _columns(
-    text: str, span: Span, transform: Span | None, others: set[str], dialect: Dialect
+    span: Span, place: Span | None, transformation: TransformItems, dialect: Dialect
 ) -> tuple[ColumnClause, ...]:
     """Return the items of TRANSFORM as items of COLUMN, at their places."""
-    if transform is None:
+    if place is None:
         return ()
-    items = column_text(text, transform, others, dialect)
-    return tuple(
-        replace(clause, only=True)
-        for clause in parse_clause(span, transform.start, "COLUMN", items, dialect).columns
-    )
+    [clause] = parse_clause(span, place.start, "COLUMN", transformation.items, dialect).columns
+    moved = transformation.moved
+    first = len(clause.items) - len(moved)
+    last = (move_to(item, at) for item, at in zip(clause.items[first:], moved, strict=True))
+    return (replace(clause, items=(*clause.items[:first], *last), only=True),)
 
 
-def _option_attributes(text: str, span: Span, head: _Head, dialect: Dialect) -> tuple[Attribute, ...]:
-    """Return the options as attributes of WITH, at their places."""
-    inside = text[head.options.start : head.options.end]
-    inside = _RESOURCE_LABELS.sub(
-        lambda match: match[0].replace(match[1], "NULL".ljust(len(match[1]))), inside
-    )
-    return parse_clause(span, head.options.start, "WITH", inside, dialect).attributes
+def _compute_columns(select: str, computed: Mapping[str, str], dialect: Dialect) -> str:
+    """Return a query with the columns that TRANSFORM computes and that are no features, such as the label."""
+    quote = dialect.name_quotes[0]
+    columns = ", ".join(f"{expression} AS {quote_part(name, quote)}" for name, expression in computed.items())
+    return f"SELECT edl_rows.*, {columns} FROM (\n{select}\n) AS edl_rows"
+
+
+def read_options(text: str, span: Span, place: Span, dialect: Dialect) -> tuple[Attribute, ...]:
+    """Return the options between the parentheses as attributes of WITH, at their places."""
+    inside = text[place.start : place.end]
+    if not inside.strip():
+        return ()
+    inside = replace_parts(inside, list(_unread_values(inside, dialect)))
+    return parse_clause(span, place.start, "WITH", inside, dialect).attributes
+
+
+def _unread_values(inside: str, dialect: Dialect) -> Iterator[tuple[Span, str]]:
+    """Yield the places of values that are none of WITH, in options without effect, and NULL in as many characters.
+
+    They are those in `UNREAD`, and labels of the resource, pairs of texts: `labels` also is an older input_label_cols.
+    """
+    for option in split_at_commas(list(code_tokens(inside, 0, with_hash_comments(dialect)))):
+        if len(option) < 3 or option[1].text != "=":
+            continue
+        key, value = option[0].text.casefold(), option[2:]
+        is_pairs = key == "labels" and [token.text for token in value[:2]] == ["[", "("]
+        if is_pairs or key in UNREAD:
+            place = Span(value[0].start, value[-1].end)
+            yield place, "NULL".ljust(place.end - place.start)
 
 
 def parse_clause(span: Span, place: int, word: str, inside: str, dialect: Dialect) -> Statement:
@@ -323,18 +348,8 @@ def parse_clause(span: Span, place: int, word: str, inside: str, dialect: Dialec
     return statement
 
 
-def _is_null(option: Attribute) -> bool:
-    return isinstance(option.value, Constant) and option.value.value is None
-
-
-def option_text(option: Attribute | None) -> str:
-    value = option.value if option else None
-    if isinstance(value, Constant) and isinstance(value.value, str):
-        return value.value
-    return value.text if isinstance(value, Name) else ""
-
-
-def _model(options: Mapping[str, Attribute], head: _Head, errors: list[SQLFlowError]) -> Name | None:
+def _model(options: Mapping[str, Attribute], head: _Head, span: Span, select: str) -> Name | None:
+    """Return the model of the option, None for a search. Raises StatementSyntaxError for a model that is not here."""
     option = options.get("model_type")
     kind = option_text(option)
     if kind.casefold() in MODELS:
@@ -345,8 +360,9 @@ def _model(options: Mapping[str, Attribute], head: _Head, errors: list[SQLFlowEr
     else:
         place, message = option.value.span, f"there is no model_type {kind or 'of that kind'}"
     hint = _INSTEAD.get(kind.casefold()) or did_you_mean(kind.casefold(), list(MODELS))
-    errors.append(StatementSyntaxError(message, span=place, hint=hint))
-    return None
+    if kind.casefold() in _OF_CODES:
+        hint = Advice(_CODES, f"{select} TO TRAIN DeepEmbeddedClustering INTO {head.name}", span)
+    raise StatementSyntaxError(message, span=place, hint=hint)
 
 
 def _labels(
@@ -356,7 +372,8 @@ def _labels(
     if option is None and model is not None and model.text in _WITHOUT_LABEL:
         return ()
     if option is None:
-        return (Name(("label",), "label", head.name.span, implied=True),)
+        usual = "rating" if model is not None and model.text == MODELS[FACTORS] else "label"
+        return (Name((usual,), usual, head.name.span, implied=True),)
     items = option.value.items if isinstance(option.value, ListValue) else (option.value,)
     names = [item.value for item in items if isinstance(item, Constant) and isinstance(item.value, str)]
     if len(names) != 1 or len(items) != 1:
@@ -367,158 +384,3 @@ def _labels(
         )
         return ()
     return (Name((names[0],), names[0], option.value.span),)
-
-
-def _map_option(option: Attribute, kind: str, errors: list[SQLFlowError]) -> Iterator[Attribute]:
-    """Yield the attributes of an option; add an error for an option that is not available here."""
-    key = option.key.casefold()
-    is_number_of_trees = key == "num_parallel_tree" and kind in _FORESTS
-    if key in _SPECIAL and not is_number_of_trees:
-        yield from _SPECIAL[key](option, errors)
-    elif (
-        key in ("model_type", *_LABELS) or key in _IGNORED or (key == "min_rel_progress" and kind != "kmeans")
-    ):
-        return
-    elif key in _OF_TREES and kind not in _TREES:
-        if isinstance(option.value, Constant) and option.value.value == 0:
-            return
-        if key == "l2_reg" and kind == "linear_reg":
-            yield replace(option, key="model.l2")
-            return
-        errors.append(
-            StatementSyntaxError(
-                f"{option.key} is for boosted trees",
-                span=option.key_span,
-                hint="leave it out; networks have dropout; TRAIN has optimizer = adamw, optimizer.weight_decay = 0.1",
-            )
-        )
-    elif key in _ATTRIBUTES:
-        name = "train.num_boost_round" if key == "max_iterations" and kind in _TREES else _ATTRIBUTES[key]
-        yield replace(option, key=name, value=_value(option.value))
-    else:
-        names = (*_ATTRIBUTES, *_OTHERS)
-        hint = (
-            did_you_mean(key, names)
-            or "sqlflow help bigquery-ml lists the options; TRAIN has attributes of its own"
-        )
-        errors.append(StatementSyntaxError(f"unknown option {option.key}", span=option.key_span, hint=hint))
-
-
-def _value(value: Value) -> Value:
-    """Return the value with calls of ours in place of HPARAM_RANGE and HPARAM_CANDIDATES."""
-    if isinstance(value, Call) and value.function.upper() in _CALLS:
-        arguments: Sequence[Value] = value.args
-        if len(arguments) == 1 and isinstance(arguments[0], ListValue):
-            arguments = arguments[0].items
-        return replace(value, function=_CALLS[value.function.upper()], args=tuple(arguments))
-    return value
-
-
-def _early_stop(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
-    if isinstance(option.value, Constant) and option.value.value is False:
-        yield replace(option, key="train.early_stopping", value=replace(option.value, value=0))
-
-
-def _split(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
-    method = option_text(option).upper()
-    if method == "NO_SPLIT":
-        yield replace(option, key="validation.fraction", value=Constant(0, option.value.span))
-    elif method in _SPLITS:
-        yield replace(option, key="validation.split", value=Constant(_SPLITS[method], option.value.span))
-    elif method != "AUTO_SPLIT":
-        errors.append(
-            StatementSyntaxError(
-                f"there is no data_split_method {method or 'of that kind'}",
-                span=option.value.span,
-                hint="AUTO_SPLIT, RANDOM, SEQ, CUSTOM and NO_SPLIT are possible; TRAIN has VALIDATE ON (query)",
-            )
-        )
-
-
-def _class_weights(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
-    if isinstance(option.value, Constant) and option.value.value is True:
-        yield replace(option, key="train.class_weights", value=Constant("balanced", option.value.span))
-
-
-def _weights_of_classes(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
-    """Yield the weights that are written as STRUCT(class, weight)."""
-    items = option.value.items if isinstance(option.value, ListValue) else ()
-    pairs = [item.args for item in items if isinstance(item, Call) and item.function.upper() == "STRUCT"]
-    weights = tuple(
-        (_class_name(pair[0].value), pair[1])
-        for pair in pairs
-        if len(pair) == 2 and isinstance(pair[0], Constant)
-    )
-    if not weights or len(weights) != len(items):
-        hint = "write class_weights = [STRUCT('a', 0.2), STRUCT('b', 0.8)]"
-        errors.append(
-            StatementSyntaxError("these are not weights of classes", span=option.value.span, hint=hint)
-        )
-        return
-    yield replace(option, key="train.class_weights", value=MapValue(weights, option.value.span))
-
-
-def _class_name(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _budget(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
-    hours = option.value.value if isinstance(option.value, Constant) else None
-    if isinstance(hours, int | float) and not isinstance(hours, bool):
-        yield replace(option, key="train.time_limit", value=Constant(hours * 3600, option.value.span))
-    else:
-        errors.append(StatementSyntaxError("budget_hours is a number", span=option.value.span))
-
-
-def _objectives(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
-    """Yield the metric of a search by its name here."""
-    items = option.value.items if isinstance(option.value, ListValue) else (option.value,)
-    names = [item.value if isinstance(item, Constant) else None for item in items]
-    if len(names) != 1 or not isinstance(names[0], str):
-        hint = "write hparam_tuning_objectives = ['roc_auc']"
-        errors.append(StatementSyntaxError("a search has one objective", span=option.value.span, hint=hint))
-        return
-    name = names[0].casefold()
-    yield replace(option, key="auto.metric", value=Constant(_METRICS.get(name, name), option.value.span))
-
-
-def _allow_only(
-    *usual: str | bool | int, hint: str
-) -> Callable[[Attribute, list[SQLFlowError]], Iterator[Attribute]]:
-    """Return a function that takes an option with these values, which are what the model does, and no other ones."""
-
-    def check(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
-        value = option.value.value if isinstance(option.value, Constant) else option_text(option)
-        if (value.upper() if isinstance(value, str) else value) not in usual:
-            shown = str(value).upper() if isinstance(value, bool) else value
-            message = f"{option.key} = {shown} is not available"
-            errors.append(StatementSyntaxError(message, span=option.value.span, hint=hint))
-        yield from ()
-
-    return check
-
-
-_SPECIAL: Mapping[str, Callable[[Attribute, list[SQLFlowError]], Iterator[Attribute]]] = {
-    "early_stop": _early_stop,
-    "data_split_method": _split,
-    "auto_class_weights": _class_weights,
-    "budget_hours": _budget,
-    "standardize_features": _allow_only(True, hint="write SELECT … TO TRAIN KMeans … COLUMN NUMERIC(x)"),
-    "distance_type": _allow_only("EUCLIDEAN", hint="leave it out: distances are Euclidean"),
-    "adjust_step_changes": _allow_only(False, hint=_AS_THEY_ARE),
-    "booster_type": _allow_only("GBTREE", hint="leave it out: trees are boosted by their gradients"),
-    "calculate_p_values": _allow_only(
-        False, hint="leave it out: a training by steps has no errors of its weights"
-    ),
-    "category_encoding_method": _allow_only(
-        "ONE_HOT_ENCODING", hint="leave it out: a category has a weight for each value"
-    ),
-    "clean_spikes_and_dips": _allow_only(False, hint=_AS_THEY_ARE),
-    "fit_intercept": _allow_only(True, hint="leave it out: a model has an intercept"),
-    "class_weights": _weights_of_classes,
-    "hparam_tuning_objectives": _objectives,
-    "num_parallel_tree": _allow_only(1, hint="leave it out: each round adds one tree"),
-    "kmeans_init_method": _allow_only(
-        "KMEANS++", "RANDOM", hint="leave it out: the start is that of k-means++"
-    ),
-}

@@ -10,7 +10,8 @@ from edl.errors import SemanticError, Span, StatementSyntaxError, did_you_mean
 from edl.models.registry.base import Registry
 from sqlflow_edl.backends.exporting import export_file
 from sqlflow_edl.errors.spans import set_missing_spans
-from sqlflow_edl.extensions.bigquery_ml.create_model import find_parenthesis, option_text, parse_clause
+from sqlflow_edl.extensions.bigquery_ml.create_model import find_parenthesis, parse_clause
+from sqlflow_edl.extensions.bigquery_ml.options import option_text
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.dialects import Dialect

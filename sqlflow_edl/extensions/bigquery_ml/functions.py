@@ -19,11 +19,12 @@ import pyarrow as pa
 from edl.data import Source
 from edl.data.names import free_name, quote_part, unique_names
 from edl.errors import SemanticError, Span
+from edl.extension_loader import defer, load
 from edl.features.arrays import numbers
 from edl.spec import Forecast, JobSpec, Label
 from sqlflow_edl.analysis.inference.used_model import columns_read
-from sqlflow_edl.errors.spans import use_place_of
-from sqlflow_edl.syntax.ast import Attribute, Constant, Name, Statement
+from sqlflow_edl.errors.spans import shift_spans, use_place_of
+from sqlflow_edl.syntax.ast import Attribute, Name, Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.predict_calls import PredictCall
 
@@ -111,6 +112,12 @@ class ModelFunction:
         return self.call.model.span
 
 
+def read_rows(source: Source, statement: Statement) -> pa.Table:
+    """Return the rows of the statement's query. Raises SourceError with its place."""
+    with shift_spans(statement.select_span):
+        return source.stream(statement.select).read_all()
+
+
 def is_derived(call: PredictCall, trained: JobSpec) -> bool:
     """Return True if the rows of the call are made here rather than by a statement."""
     return call.is_derived or (call.function == "EVALUATE" and bool(trained.label.clusters))
@@ -127,9 +134,13 @@ def _anomalies(function: ModelFunction) -> pa.Table:
     mean square of the distances of the training rows to it, as in BigQuery ML.
     """
     label = function.trained.label
-    if label.is_forecast and function.trained.forecast is not None:
+    forecast = function.trained.forecast
+    if label.is_forecast and forecast is not None:
         function.refuse("contamination", "0.95 AS anomaly_prob_threshold")
-        return _of_forecast(function, function.trained.forecast, label)
+        if not function.call.query:
+            last = last_rows(function, forecast, label)
+            function = replace(function, statement=replace(function.statement, select=last, select_span=None))
+        return _of_forecast(function, forecast, label)
     if not label.is_unsupervised:
         raise SemanticError(
             f"{function.call.model} tells no anomalies",
@@ -137,6 +148,12 @@ def _anomalies(function: ModelFunction) -> pa.Table:
             hint="train an IsolationForest, KMeans, or a Forecast with quantiles",
         )
     function.refuse("anomaly_prob_threshold", "0.1 AS contamination")
+    if not function.call.query:
+        raise SemanticError(
+            "ML.DETECT_ANOMALIES needs a query behind the model",
+            span=function.span,
+            hint=f"write ML.DETECT_ANOMALIES(MODEL {function.call.model}, STRUCT(0.1 AS contamination), (SELECT …))",
+        )
     share = function.setting("contamination", 0, 0.5)
     if label.tells_anomalies:
         return _of_forest(function, share)
@@ -232,31 +249,32 @@ def _mask_above(values: np.ndarray, limit: float) -> pa.Array:
     return pa.array(values > limit, mask=np.isnan(values))
 
 
-# Explanations ----------------------------------------------------------------------------------------------
+# Forecasts --------------------------------------------------------------------------------------------------
 
 
-def _explanation(function: ModelFunction) -> pa.Table:
-    """Return the mean size of the Shapley values of each column, over the training rows or a query."""
-    by_class = function.find_setting("class_level_explain")
-    if by_class and getattr(by_class.value, "value", None) is not False:
+def _forecast_model(function: ModelFunction) -> pa.Table:
+    """Return what ML.ARIMA_EVALUATE tells of a model: its season and holidays; NULL for what trees do not have."""
+    forecast = function.trained.forecast
+    if forecast is None or not function.trained.label.is_forecast:
         raise SemanticError(
-            "there is no explanation for each class",
-            span=by_class.value.span,
-            hint="write FALSE, or leave it out: that of the predicted class",
+            f"{function.call.model} is no forecast",
+            span=function.span,
+            hint=f"write ML.EVALUATE(MODEL {function.call.model})",
         )
-    level = Attribute("explain.level", Constant("model", function.span), function.span)
-    attributes = (*function.statement.attributes, level)
-    explains = replace(
-        function.statement, kind="explain", model=function.call.model, using=None, attributes=attributes
-    )
-    rows, _ = replace(function, statement=explains).predicted(training=not function.call.query)
-    return pa.table({"feature": rows.column("feature"), "attribution": rows.column("importance")})
+    name_season = load("sqlflow_edl.extensions.bigquery_ml.forecast_parts", "name_season")
+    season = name_season(forecast).upper() if forecast.season > 1 else "NO_SEASONALITY"
+    numbers_of_arima = ("non_seasonal_p", "non_seasonal_d", "non_seasonal_q")
+    columns: dict[str, pa.Array] = {name: pa.nulls(1, pa.int64()) for name in numbers_of_arima}
+    columns["has_drift"] = pa.nulls(1, pa.bool_())
+    columns |= {name: pa.nulls(1, pa.float64()) for name in ("log_likelihood", "AIC", "variance")}
+    columns["seasonal_periods"] = pa.array([[season]])
+    columns["has_holiday_effect"] = pa.array([isinstance(forecast.holidays, str)])
+    columns |= {name: pa.array([False]) for name in ("has_spikes_and_dips", "has_step_changes")}
+    columns["error_message"] = pa.nulls(1, pa.string())
+    return pa.table(columns)
 
 
-# Forecasts -------------------------------------------------------------------------------------------------
-
-
-def _forecasts(function: ModelFunction) -> pa.Table:
+def forecast_rows(function: ModelFunction) -> pa.Table:
     """Return the next steps of each series, with the interval of a confidence level if the model has quantiles."""
     forecast, label = function.trained.forecast, function.trained.label
     if forecast is None or not label.is_forecast:
@@ -319,7 +337,7 @@ def _of_forecast(function: ModelFunction, forecast: Forecast, label: Label) -> p
     if not _has_interval(label):
         raise _no_quantiles(function, function.span)
     limit = function.setting("anomaly_prob_threshold", 0, 1) or _LEVEL
-    rows = function.source.stream(function.statement.select).read_all()
+    rows = read_rows(function.source, function.statement)
     if lacking := [
         column
         for column in (*forecast.series, forecast.time, label.column)
@@ -329,8 +347,8 @@ def _of_forecast(function: ModelFunction, forecast: Forecast, label: Label) -> p
             f"the query lacks the columns {', '.join(lacking)} of the training query",
             span=function.statement.select_span,
         )
-    predicted, computed = function.of_query(_with_past(function, forecast, label))
-    places = _places(rows, predicted, (*forecast.series, forecast.time))
+    predicted, computed = function.of_query(select_with_past(function, forecast, label))
+    places = find_places(rows, predicted, (*forecast.series, forecast.time))
     value, low, high = (
         predicted.column(name).combine_chunks().take(places).to_numpy(zero_copy_only=False).astype(np.float64)
         for name in (computed[0], computed[1], computed[-1])
@@ -356,7 +374,7 @@ def _of_forecast(function: ModelFunction, forecast: Forecast, label: Label) -> p
     return with_columns(rows, added)
 
 
-def _with_past(function: ModelFunction, forecast: Forecast, label: Label) -> str:
+def select_with_past(function: ModelFunction, forecast: Forecast, label: Label) -> str:
     """Return the query of the rows to judge, without their values, behind rows of the training query.
 
     The training rows are the rows of each series before its first row to judge.
@@ -379,7 +397,21 @@ def _with_past(function: ModelFunction, forecast: Forecast, label: Label) -> str
     )
 
 
-def _places(rows: pa.Table, other_rows: pa.Table, keys: Sequence[str]) -> pa.Array:
+def last_rows(function: ModelFunction, forecast: Forecast, label: Label) -> str:
+    """Return the query of the last rows of each series of the training, as many as the model forecasts."""
+    quote = dialect_named(function.source.dialect).name_quotes[0]
+    columns = columns_read(function.trained)
+    series = ", ".join(quote_part(name, quote) for name in forecast.series)
+    place = quote_part(free_name("place", columns), quote)
+    window = f"{f'PARTITION BY {series} ' if series else ''}ORDER BY {quote_part(forecast.time, quote)} DESC"
+    rows, value = f"(\n{function.training_query}\n) AS training", quote_part(label.column, quote)
+    valid = f"SELECT * FROM {rows} WHERE {value} IS NOT NULL"
+    numbered = f"SELECT known.*, ROW_NUMBER() OVER ({window}) AS {place} FROM ({valid}) AS known"
+    names = ", ".join(quote_part(name, quote) for name in columns)
+    return f"SELECT {names} FROM ({numbered}) AS numbered WHERE {place} <= {forecast.horizon}"
+
+
+def find_places(rows: pa.Table, other_rows: pa.Table, keys: Sequence[str]) -> pa.Array:
     """Return the place of each row in `other_rows`, where the keys are the same; NULL if it is not there."""
     row, place = free_name("row", keys), free_name("place", keys)
     left = rows.select(keys).append_column(row, pa.array(np.arange(rows.num_rows)))
@@ -451,9 +483,15 @@ def _array(values: Any) -> pa.Array:
     return pa.array(values, from_pandas=True)
 
 
+_MODULE = "sqlflow_edl.extensions.bigquery_ml"
 _FUNCTIONS: Mapping[str, Callable[[ModelFunction], pa.Table]] = {
+    "ARIMA_EVALUATE": _forecast_model,
+    "ADVANCED_WEIGHTS": defer(f"{_MODULE}.weight_errors", "explain_weights"),
     "DETECT_ANOMALIES": _anomalies,
     "EVALUATE": _separation,
-    "FORECAST": _forecasts,
-    "GLOBAL_EXPLAIN": _explanation,
+    "EXPLAIN_FORECAST": defer(f"{_MODULE}.forecast_parts", "explain_forecast"),
+    "FORECAST": forecast_rows,
+    "GLOBAL_EXPLAIN": defer(f"{_MODULE}.column_importances", "explain_columns"),
+    "RECOMMEND": defer(f"{_MODULE}.factorization", "recommend"),
+    "VALIDATE_DATA_SKEW": defer(f"{_MODULE}.data_statistics", "measure_skew"),
 }

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from edl.data.metric_tables import one_row
 from edl.data.names import unique_names
-from edl.errors import SemanticError
+from edl.errors import Advice, SemanticError
 from edl.metrics.names import Kind, kind_of
 from edl.spec import TREES, JobSpec, Label
 from edl.spec.extra_outputs import DISTANCES, extra_outputs
@@ -77,6 +77,11 @@ class _Answer:
     rows: pa.Table
     computed: tuple[str, ...]
 
+    def setting(self, name: str) -> Value | None:
+        """Return the value of a setting that our own statement lacks, or None without it."""
+        values = [attribute.value for attribute in self.call.settings if attribute.key == name]
+        return values[-1] if values else None
+
     def numbers(self, names: Sequence[str]) -> _Floats:
         """Return columns of numbers as (rows, names), NaN for NULL."""
         columns = [self.rows.column(name).to_numpy().astype(np.float64) for name in names]
@@ -131,8 +136,20 @@ def _figures_of(trained: JobSpec) -> Mapping[str, str]:
     return {} if trained.own is not None or trained.zoo is not None else _FIGURES.get(kind, {})
 
 
+def check_aggregation(call: PredictCall) -> None:
+    """Raise SemanticError for figures of each row, which are not there."""
+    for attribute in call.settings:
+        if attribute.key == "perform_aggregation" and getattr(attribute.value, "value", None) is not True:
+            raise SemanticError(
+                "the figures of a forecast are those of all its rows together",
+                span=attribute.value.span,
+                hint=Advice("write TRUE, or compare rows with ML.FORECAST", "TRUE"),
+            )
+
+
 def _evaluation(answer: _Answer) -> pa.Table:
     """Return one row of figures, NULL for figures that the training did not measure."""
+    check_aggregation(answer.call)
     names = _figures_of(answer.trained)
     if not names:
         return answer.rows
@@ -167,7 +184,24 @@ def _column_name(value: object) -> str:
 
 
 def _curve(answer: _Answer) -> pa.Table:
-    return answer.rows.select(_ROC_CURVE)
+    """Return the curve, or its numbers of rows at the thresholds of the call."""
+    curve = answer.rows.select(_ROC_CURVE)
+    thresholds = answer.setting("thresholds")
+    if not isinstance(thresholds, ListValue) or not curve.num_rows:
+        return curve
+    limits = np.array([getattr(item, "value", 0.0) for item in thresholds.items], np.float64)
+    scores, order = curve.column("threshold").to_numpy(), np.argsort(curve.column("threshold").to_numpy())
+    places = np.searchsorted(scores[order], limits)  # of the lowest threshold that is not below
+    is_above = places == len(scores)
+    numbers = {name: curve.column(name).to_numpy() for name in _ROC_CURVE[3:]}
+    inside = numbers["true_positives"][0] + numbers["false_negatives"][0]
+    outside = numbers["false_positives"][0] + numbers["true_negatives"][0]
+    at = order[np.minimum(places, len(scores) - 1)]
+    hits, alarms = (
+        np.where(is_above, 0, numbers[name][at]) for name in ("true_positives", "false_positives")
+    )
+    columns = (limits, hits / inside, alarms / outside, hits, alarms, outside - alarms, inside - hits)
+    return pa.table(dict(zip(_ROC_CURVE, columns, strict=True)))
 
 
 def _iterations(answer: _Answer) -> pa.Table:
@@ -196,6 +230,16 @@ def _iterations(answer: _Answer) -> pa.Table:
 
 
 def _predictions(answer: _Answer) -> pa.Table:
+    rows = _all_predictions(answer)
+    keeps = answer.setting("keep_original_columns")
+    if keeps is None or getattr(keeps, "value", None) is True:
+        return rows
+    if getattr(keeps, "value", None) is not False:
+        raise SemanticError("keep_original_columns is TRUE or FALSE", span=keeps.span)
+    return rows.drop_columns([name for name in answer.rows.column_names if name not in answer.computed])
+
+
+def _all_predictions(answer: _Answer) -> pa.Table:
     label, computed = answer.trained.label, answer.computed
     if label.has_classes and len(computed) >= 2 + len(label.classes):
         return _with_probabilities(answer, label)
@@ -246,6 +290,9 @@ def _explanations(answer: _Answer) -> pa.Table:
     base, *shares = answer.numbers(computed[-count - 1 :]).T
     values = np.column_stack(shares)
     predicted = rows.column(computed[0])
+    probability = rows.column(computed[1]) if label.has_classes else None
+    if label.is_binary and (threshold := _threshold(answer)) is not None and probability is not None:
+        predicted, probability = _at_threshold(label, predicted, probability, threshold)
     if label.is_binary:
         is_first = pc.equal(predicted, pa.scalar(label.classes[0], predicted.type))
         first = pc.fill_null(is_first, False).to_numpy()
@@ -255,8 +302,8 @@ def _explanations(answer: _Answer) -> pa.Table:
     largest = np.take_along_axis(values, order, axis=1)
     features = pa.array(answer.trained.columns).take(pa.array(order.reshape(-1)))
     columns: dict[str, object] = {computed[0]: predicted}
-    if label.has_classes:
-        columns["probability"] = rows.column(computed[1])
+    if probability is not None:
+        columns["probability"] = probability
     columns |= {
         "top_feature_attributions": _lists({"feature": features, "attribution": largest}, largest),
         "baseline_prediction_value": base,
@@ -264,6 +311,31 @@ def _explanations(answer: _Answer) -> pa.Table:
         "approximation_error": np.zeros(rows.num_rows),
     }
     return answer.with_columns(columns)
+
+
+def _threshold(answer: _Answer) -> float | None:
+    """Return the setting threshold, or None without it. Raises SemanticError if it is no share."""
+    setting = answer.setting("threshold")
+    value = getattr(setting, "value", None)
+    if setting is None:
+        return None
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise SemanticError("threshold is a number from 0 to 1", span=setting.span)
+    return float(value)
+
+
+def _at_threshold(
+    label: Label, predicted: pa.ChunkedArray, probability: pa.ChunkedArray, threshold: float
+) -> tuple[pa.ChunkedArray, pa.Array]:
+    """Return the predicted one of two classes and its probability: the second one, from this probability on."""
+    second = pa.scalar(label.classes[1], predicted.type)
+    shares = probability.to_numpy().astype(np.float64)
+    is_second = pc.fill_null(pc.equal(predicted, second), False).to_numpy()
+    of_second = np.where(is_second, shares, 1 - shares)
+    is_predicted = of_second >= threshold
+    classes = pc.if_else(pa.array(is_predicted), second, pa.scalar(label.classes[0], predicted.type))
+    classes = pc.if_else(predicted.is_valid(), classes, pa.scalar(None, predicted.type))
+    return classes, pa.array(np.where(is_predicted, of_second, 1 - of_second), from_pandas=True)
 
 
 def _top_features(call: PredictCall) -> int:

@@ -7,18 +7,22 @@ A statement is rewritten only if the database refuses it as it is written: some 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import NamedTuple
 
+from edl.data.names import quote_part
 from edl.errors import Span, StatementSyntaxError
 from edl.models.registry.base import Registry
 from sqlflow_edl.extensions.bigquery_ml.transform import split_at_commas
 from sqlflow_edl.syntax.dialects import DIALECTS, Dialect
-from sqlflow_edl.syntax.lexer import Token, code_tokens
+from sqlflow_edl.syntax.lexer import Token, code_tokens, name_value
 from sqlflow_edl.syntax.predict_calls import find_closing, replace_parts
 
 DUCKDB = "duckdb"
+_QUOTE = '"'
+_MOST_DEGREES, _MOST_POWERS, _MOST_CROSSED = 4, 10, 10  # of BigQuery ML
 # words that may follow a table without an alias
 _CLAUSES = frozenset(("WHERE", "GROUP", "ORDER", "LIMIT", "HAVING", "UNION", "EXCEPT", "INTERSECT", "JOIN", "LEFT",
                       "RIGHT", "INNER", "CROSS", "FULL", "QUALIFY", "WINDOW"))  # fmt: skip
@@ -230,6 +234,84 @@ def _ngrams(call: _Call) -> str:
     return f"list_filter({every}, lambda edl_run: edl_run IS NOT NULL)"
 
 
+def _read_struct(text: str) -> list[tuple[str, str]]:
+    """Return names and expressions of `STRUCT(x, y AS z)`. Raises ValueError for another text."""
+    tokens = list(code_tokens(text, 0, DIALECTS[DUCKDB]))
+    if len(tokens) < 4 or tokens[0].word != "STRUCT" or tokens[-1].text != ")":
+        raise ValueError(f"a STRUCT of columns is needed, not {text}")
+    fields: list[tuple[str, str]] = []
+    for part in split_at_commas(tokens[2:-1]):
+        is_named = len(part) > 2 and part[-2].word == "AS"
+        value = part[:-2] if is_named else part
+        if not value:
+            raise ValueError(f"a STRUCT of columns is needed, not {text}")
+        name = name_value(part[-1].text) if part[-1].kind in ("word", "name") else f"f{len(fields)}"
+        fields.append((name, text[value[0].start : value[-1].end]))
+    return fields
+
+
+def _combinations(call: _Call, most: int) -> list[Sequence[tuple[str, str]]]:
+    """Return the products of the fields up to a degree, 2 by default; `most` fields at most."""
+    fields = _read_struct(call.arguments[0])
+    degree = call.arguments[1] if len(call.arguments) > 1 else "2"
+    if not degree.isdecimal() or not 1 <= int(degree) <= _MOST_DEGREES or len(fields) > most:
+        raise ValueError(
+            f"ML.{call.function} takes up to {most} columns and a degree from 1 to {_MOST_DEGREES}"
+        )
+    return [
+        product
+        for count in range(1, int(degree) + 1)
+        for product in combinations_with_replacement(fields, count)
+    ]
+
+
+def _write_struct(fields: Iterable[tuple[str, str]]) -> str:
+    named = (f"{quote_part(name, _QUOTE)} := {value}" for name, value in fields)
+    return f"struct_pack({', '.join(named)})"
+
+
+def _polynomial_expand(call: _Call) -> str:
+    powers = _combinations(call, _MOST_POWERS)
+    return _write_struct(
+        (_name_product(power), " * ".join(f"({value})" for _, value in power)) for power in powers
+    )
+
+
+def _name_product(product: Sequence[tuple[str, str]]) -> str:
+    return "_".join(name for name, _ in product)
+
+
+def _feature_cross(call: _Call) -> str:
+    crossed = [
+        product
+        for product in _combinations(call, _MOST_CROSSED)
+        if len(product) > 1 and len(dict.fromkeys(product)) == len(product)
+    ]
+    if not crossed:
+        raise ValueError("ML.FEATURE_CROSS crosses two columns or more")
+    return _write_struct(
+        (_name_product(cross), _join_texts(value for _, value in cross)) for cross in crossed
+    )
+
+
+def _join_texts(values: Iterable[str]) -> str:
+    return " || '_' || ".join(f"CAST({value} AS VARCHAR)" for value in values)
+
+
+def _one_hot_encoder(call: _Call) -> str:
+    """Return the code of a value as a list of one pair, as in ML.ONE_HOT_ENCODER without drop: 0 for NULL."""
+    if call.window:
+        raise ValueError("ML.ONE_HOT_ENCODER has nothing between the parentheses of OVER here")
+    return f"[{{'index': {_label_encoder(call)}, 'value': 1.0}}]"
+
+
+def _hash_bucketize(call: _Call) -> str:
+    x, count = call.arguments
+    if not count.isdecimal() or not int(count):
+        raise ValueError(f"the number of buckets is a whole number from 1 on, not {count}")
+    return f"CAST(hash(CAST({x} AS VARCHAR)) % {int(count)} AS BIGINT)"
+
+
 _DISTANCES = {
     "EUCLIDEAN": "list_distance({0}, {1})",
     "COSINE": "list_cosine_distance({0}, {1})",
@@ -296,6 +378,14 @@ FUNCTIONS: Mapping[str, _Function] = {
     ),
     "LABEL_ENCODER": _Function("ML.LABEL_ENCODER(x) OVER ()", 1, 1, _label_encoder, is_window=True),
     "NGRAMS": _Function("ML.NGRAMS(words, [1, 2], ' ')", 2, 3, _ngrams, dialects=(DUCKDB,)),
+    "FEATURE_CROSS": _Function("ML.FEATURE_CROSS(STRUCT(a, b))", 1, 2, _feature_cross, dialects=(DUCKDB,)),
+    "HASH_BUCKETIZE": _Function("ML.HASH_BUCKETIZE(x, 100)", 2, 2, _hash_bucketize, dialects=(DUCKDB,)),
+    "ONE_HOT_ENCODER": _Function(
+        "ML.ONE_HOT_ENCODER(x) OVER ()", 1, 1, _one_hot_encoder, is_window=True, dialects=(DUCKDB,)
+    ),
+    "POLYNOMIAL_EXPAND": _Function(
+        "ML.POLYNOMIAL_EXPAND(STRUCT(x, y), 2)", 1, 2, _polynomial_expand, dialects=(DUCKDB,)
+    ),
     "DISTANCE": _Function("ML.DISTANCE(a, b, 'COSINE')", 2, 3, _distance, dialects=(DUCKDB,)),
     "LP_NORM": _Function("ML.LP_NORM(vector, 2)", 2, 2, _lp_norm, dialects=(DUCKDB,)),
     "NORMALIZER": _Function("ML.NORMALIZER(vector, 2)", 1, 2, _normalizer, dialects=(DUCKDB,)),

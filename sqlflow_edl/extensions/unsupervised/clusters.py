@@ -34,7 +34,14 @@ CLUSTERS = AttributeRow(
     8,
     low=2,
     high=1000,
-    aliases=("n_clusters", "num_clusters", "model.num_clusters", "model.k"),
+    aliases=(
+        "n_clusters",
+        "num_clusters",
+        "model.num_clusters",
+        "model.k",
+        "center_count",
+        "model.center_count",
+    ),
 )
 # The start is near the result, so few and small steps are enough.
 _DEFAULTS: Mapping[str, Setting] = {

@@ -39,7 +39,7 @@ CONTAMINATION = AttributeRow(
     0.1,
     low=0.0001,
     high=0.5,
-    aliases=("contamination",),
+    aliases=("contamination", "nu", "model.nu"),
 )
 _DEFAULTS: Mapping[str, Setting] = {
     "optimizer": "adam",

@@ -18,6 +18,7 @@ from sqlflow_edl.analysis.checks.query_errors import (
     NoLabelOptionError,
     NoModelError,
     NoRowsError,
+    OtherModelError,
     TextLabelError,
     TextOperandError,
     UnfitColumnError,
@@ -32,6 +33,7 @@ from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.lookalikes import WithoutOptionsError, correct_statement, one_line
 from sqlflow_edl.syntax.parse import read_statements
+from sqlflow_edl.syntax.predict_calls import calls_predict
 
 _ADVISERS: tuple[tuple[type[SQLFlowError], Callable[..., None]], ...] = (
     (NeedlessLabelError, columns.advise_needless_label),
@@ -46,6 +48,7 @@ _ADVISERS: tuple[tuple[type[SQLFlowError], Callable[..., None]], ...] = (
     (NoModelError, models.advise_no_model),
     (UnknownModelError, models.advise_unknown),
     (UnknownArchitectureError, models.advise_architecture),
+    (OtherModelError, models.advise_other_model),
     (WithoutOptionsError, columns.advise_without_options),
     (SourceError, conditions.advise_literal),
 )
@@ -81,7 +84,8 @@ def _is_valid(text: str, compiler: Compiler, statement: Statement) -> bool:
             return False
         if ProgramCheck(compiler).problems(parsed) != [None]:
             return False
-        if parsed[0].kind == "sql" and compiler.source.finds_syntax_errors:
+        has_calls = calls_predict(text)  # which the check of the program has read
+        if parsed[0].kind == "sql" and compiler.source.finds_syntax_errors and not has_calls:
             return Look(compiler, parsed[0]).is_accepted()
         return True
     return False

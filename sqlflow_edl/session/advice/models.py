@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from edl.errors import Advice, Span, SQLFlowError, did_you_mean
 from edl.models.registry.base import UnknownModelError
 from sqlflow_edl.analysis import expressions
-from sqlflow_edl.analysis.checks.query_errors import NoModelError, UnknownArchitectureError
+from sqlflow_edl.analysis.checks.query_errors import NoModelError, OtherModelError, UnknownArchitectureError
 from sqlflow_edl.session.advice.looks import Look
+from sqlflow_edl.syntax.ast import Statement
 
+_KEPT = ("train.", "validation.")  # attributes that another model has, too
 _MOST_TABLES = 50  # that are searched for a column
 
 
@@ -55,6 +57,58 @@ def advise_architecture(error: UnknownArchitectureError, look: Look) -> None:
     why = f"{error.name} is a table" if is_table else error.hint
     clause = Span(statement.select_span.end, error.span.end)
     error.hint = Advice(f"{why}; without TO TRAIN the best model is searched", "", clause)
+
+
+def advise_other_model(error: OtherModelError, look: Look) -> None:
+    """Write the whole statement with the model that does the work of another system's."""
+    replacement, statement = error.replacement, look.statement
+    if replacement is None or error.advice is not None or not statement.select or not statement.into:
+        return
+    settings = {
+        name: _setting(statement, keys, usual) for name, (keys, usual) in replacement.settings.items()
+    }
+    if replacement.needs_time:
+        if (time := _time_column(look)) is None:
+            return
+        settings = {"forecast.time": look.name(time), **settings}
+    if replacement.model:  # a search measures and trains by itself
+        settings |= {
+            attribute.key: _slice_text(statement, Span(attribute.value.span.start, attribute.value.span.end))
+            for attribute in statement.attributes
+            if attribute.key.startswith(_KEPT)
+        }
+    model = f"TO TRAIN {replacement.model}" if replacement.model else ""
+    values = ", ".join(f"{name} = {value}" for name, value in settings.items())
+    clauses = [statement.select.strip(), *filter(None, (model, f"WITH {values}" if values else ""))]
+    label = f"LABEL {', '.join(_slice_text(statement, name.span) for name in statement.labels)}"
+    columns = [_slice_text(statement, clause.span) for clause in statement.columns]
+    clauses += [*columns, label] if replacement.model else [label, *columns]
+    if not replacement.has_label:
+        clauses.remove(label)
+    clauses.append(f"INTO {_slice_text(statement, statement.into[0].span)}")
+    error.hint = Advice(error.hint or "", "\n".join(clauses), statement.span)
+
+
+def _setting(statement: Statement, keys: Sequence[str], usual: object) -> object:
+    """Return the value of the last attribute with one of these names as it is written, or the usual one."""
+    values = [
+        _slice_text(statement, attribute.value.span)
+        for attribute in statement.attributes
+        if attribute.key.casefold().removeprefix("model.") in keys
+    ]
+    return values[-1] if values else usual
+
+
+def _slice_text(statement: Statement, span: Span) -> str:
+    return statement.text[span.start - statement.span.start : span.end - statement.span.start]
+
+
+def _time_column(look: Look) -> str | None:
+    """Return the first column of the query with dates or times."""
+    import pyarrow as pa
+
+    schema = look.query_schema or pa.schema([])
+    return next((field.name for field in schema if pa.types.is_temporal(field.type)), None)
 
 
 def _likely_model(references: Sequence[str], look: Look) -> str:

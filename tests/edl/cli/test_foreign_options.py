@@ -213,7 +213,7 @@ def test_what_has_no_setting_is_named(arguments: list[str], message: str) -> Non
 @pytest.mark.parametrize(
     ("flag", "instead"),
     [
-        ("--docker_base_url=x", "--model_zoo"),
+        ("--docker_base_url=x", "--build DIR"),
         ("--records_per_task", "--num_minibatches_per_task"),
         ("--checkpoint_dir", "in its job folder"),
         ("--worker_resource_request=cpu=1", "add --on kubernetes"),
@@ -253,11 +253,6 @@ def test_a_command_line_of_torchrun_starts_its_script(capsys: pytest.CaptureFixt
     assert "there is no file missing.py" in err
     assert "note: --network-check of DLRover has no effect: edl.elastic compares" in err
     assert "--nnodes" not in err
-
-
-def test_several_machines_are_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    err = told(["run", "--nnodes", "2:4", "x.py"], capsys)
-    assert "--nnodes=2:4 is a run on several machines\nhint: with --on kubernetes each worker is a pod" in err
 
 
 def test_reasons_and_replacements_are_short_lines() -> None:

@@ -18,7 +18,7 @@ from tests.edl.master.server_world import LEASE, World
 from tests.edl.master.test_schedules import finished
 
 PIECE = 4096  # rows of a push
-WANT: dict[TaskType, int] = {"evaluate": 1, "conclude": 1, "export": 1, "train": 6}
+WANT: dict[TaskType, int] = {"evaluate": 1, "conclude": 1, "export": 1, "train": 5}
 
 
 class Worker:

@@ -181,3 +181,36 @@ def test_the_master_tells_late_workers_that_the_job_is_over_while_scripts_end(
     assert code == (exit_codes.JOB_FAILED if error else exit_codes.OK)
     end = read_end(folder.events)
     assert end == (Failed(JobError.code, error) if error else outcome)
+
+
+def test_workers_wait_for_room_and_start_with_fewer_after_a_last_call() -> None:
+    now = [0.0]
+    gang = Gang(4, 3, least=2, clock=lambda: now[0])
+    assert gang.actions([], 1) == []
+    now[0] = 100.0
+    assert len(gang.actions([], 3)) == gang.size == 3
+    now[0] = 101.0
+    again = Gang(4, 3, least=2, clock=lambda: now[0])
+    assert again.actions([], 2) == []
+    now[0] += scripts.LAST_CALL
+    assert named(again.actions([], 2)) == ["start worker-0.0", "start worker-1.0"]
+    assert len(Gang(4, 3, least=2).actions([], 9)) == 4
+
+
+def test_after_a_loss_all_start_again_in_the_room_that_is_left() -> None:
+    now = [0.0]
+    gang = Gang(4, 3, least=2, size=4, clock=lambda: now[0])
+    there = [ended(f"worker-{number}", "lost" if number > 1 else "stopped") for number in range(4)]
+    assert gang.actions(there, 2) == []
+    now[0] += scripts.LAST_CALL
+    assert named(gang.actions(there, 2)) == ["start worker-0.1", "start worker-1.1"]
+    assert gang.has_succeeded([ended("worker-0", "done", 1), ended("worker-1", "done", 1)])
+
+
+def test_too_few_machines_for_long_are_an_error() -> None:
+    now = [0.0]
+    gang = Gang(4, 3, least=4, clock=lambda: now[0])
+    assert gang.actions([], 2) == []
+    now[0] += scripts.JOIN_SECS + 1
+    with pytest.raises(JobError, match="there is room for 2 workers, and 4 are needed"):
+        gang.actions([], 2)

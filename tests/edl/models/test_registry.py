@@ -200,6 +200,103 @@ def test_a_tag_names_one_version_until_it_is_moved_or_removed(
     assert opened().find("other@production").version == 1
 
 
+def test_a_renamed_model_has_all_its_versions_tags_and_archives(
+    registry: Registry, opened: Opener, file_of: FileOf, tmp_path: Path
+) -> None:
+    for number in (1, 2, 3):
+        registry.save("old", file_of(b"%d" % number), RECORD)
+    registry.record_failure("old", RECORD, "no memory")
+    registry.tag("old@2", "best")
+    registry.activate("old@2")
+    registry.drop("old@1")
+    registry.save("other", file_of(b"o"), RECORD)
+    assert registry.rename("old", "a new name") == 3
+    found = opened()
+    assert not found.has("old")
+    assert [(each.reference, each.state, each.current, each.tags) for each in found.list("a new%")] == [
+        ("a new name@2", "ready", True, ("best",)),
+        ("a new name@3", "ready", False, ()),
+        ("a new name@4", "failed", False, ()),
+    ]
+    assert [each.reference for each in found.list("o%")] == ["other@1"]
+    for reference, content in (("a new name@best", b"2"), ("a new name@3", b"3")):
+        found.load(reference, tmp_path / "loaded")
+        assert (tmp_path / "loaded").read_bytes() == content
+
+
+def test_a_renamed_model_lives_on_under_its_new_name(
+    registry: Registry, opened: Opener, file_of: FileOf, tmp_path: Path
+) -> None:
+    for number in (1, 2):
+        registry.save("a", file_of(b"%d" % number), RECORD)
+    registry.rename("a", "b")
+    assert registry.save("b", file_of(b"3"), RECORD) >= 3
+    later = registry.find("b")
+    registry.tag("b@1", "first")
+    registry.activate("b@1")
+    assert registry.save("a", file_of(b"another"), RECORD) >= 1, "the old name is free"
+    registry.rename("b", "c")
+    found = opened()
+    assert [each.name for each in found.list()] == ["a", "c", "c", "c"]
+    assert found.find("c").reference == "c@1"
+    assert found.find("c@first").tags == ("first",)
+    found.untag("c", "first")
+    assert found.drop("c@1") == 1
+    found.load("c", tmp_path / "loaded")
+    assert ((tmp_path / "loaded").read_bytes(), found.find("c").version) == (b"3", later.version)
+    assert found.drop("c") == 2
+    found.rename("a", "b")
+    found.rename("b", "c")
+    found.load("c", tmp_path / "loaded")
+    assert (tmp_path / "loaded").read_bytes() == b"another"
+    assert [each.name for each in opened().list()] == ["c"]
+
+
+def test_a_model_is_not_renamed_to_the_name_of_another(registry: Registry, file_of: FileOf) -> None:
+    for name in ("a", "b"):
+        registry.save(name, file_of(b"x"), RECORD)
+    for old, new, why in (
+        ("a", "b", "there is a model b already"),
+        ("a", "a", "there is a model a already"),
+        ("nothing", "c", "there is no model nothing"),
+        ("a", "b@2", "names a version"),
+        ("a@1", "c", "is renamed with all its versions"),
+    ):
+        with pytest.raises(SemanticError, match=why):
+            registry.rename(old, new)
+    assert [each.reference for each in registry.list()] == ["a@1", "b@1"]
+
+
+@pytest.mark.soak
+def test_a_name_of_dropped_versions_is_free(
+    registry: Registry, opened: Opener, file_of: FileOf, tmp_path: Path
+) -> None:
+    for name, content in (("a", b"a"), ("b", b"b")):
+        registry.save(name, file_of(content), RECORD)
+    registry.drop("b@1")
+    registry.rename("a", "b")
+    found = opened()
+    found.load("b@1", tmp_path / "loaded")
+    assert (tmp_path / "loaded").read_bytes() == b"a"
+
+
+@pytest.mark.soak
+def test_of_writers_who_rename_a_model_at_once_one_has_it(opened: Opener, file_of: FileOf) -> None:
+    opened().save("m", file_of(b"m"), RECORD)
+
+    def rename(number: int) -> int:
+        try:
+            return opened().rename("m", f"n{number}")
+        except (SemanticError, SourceError):
+            return 0
+
+    registries = [1, 2, 3]
+    with ThreadPoolExecutor(3) as pool:
+        renamed = list(pool.map(rename, registries))
+    assert sum(renamed) >= 1
+    assert len({each.name for each in opened().list()}) == 1
+
+
 @pytest.mark.soak
 def test_a_dropped_version_takes_its_tags_along(registry: Registry, opened: Opener, file_of: FileOf) -> None:
     for number in (1, 2):

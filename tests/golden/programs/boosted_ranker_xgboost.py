@@ -1,6 +1,6 @@
-"""BoostedTreesRanker, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+"""BoostedTreesRanker, 5,760 training rows. Generated from job.json; edit freely, run: python model.py."""
 
-# SELECT age, department, address, income FROM employee
+# SELECT age, department, address, income FROM employee TO TRAIN …
 
 from edl import features as fc
 from edl import metrics
@@ -35,3 +35,9 @@ def scores(outputs):
 
 def eval_metrics_fn():
     return {"ndcg@10": metrics.NDCG(10), "map": metrics.MAP()}
+
+
+if __name__ == "__main__":
+    from edl.cli.main import run_program
+
+    run_program(__file__)

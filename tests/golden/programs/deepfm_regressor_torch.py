@@ -1,6 +1,6 @@
-"""DeepFMRegressor, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+"""DeepFMRegressor, 5,760 training rows. Generated from job.json; edit freely, run: python model.py."""
 
-# SELECT age, department, address, income FROM employee
+# SELECT age, department, address, income FROM employee TO TRAIN …
 
 import torch
 from torch import nn
@@ -62,3 +62,9 @@ def scores(outputs):
 
 def eval_metrics_fn():
     return {"rmse": metrics.RMSE(), "mae": metrics.MAE()}
+
+
+if __name__ == "__main__":
+    from edl.cli.main import run_program
+
+    run_program(__file__)

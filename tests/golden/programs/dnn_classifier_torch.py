@@ -1,6 +1,6 @@
-"""DNNClassifier, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+"""DNNClassifier, 5,760 training rows. Generated from job.json; edit freely, run: python model.py."""
 
-# SELECT age, department, address, income FROM employee
+# SELECT age, department, address, income FROM employee TO TRAIN …
 
 from pathlib import Path
 
@@ -64,3 +64,9 @@ def scores(outputs):
 
 def eval_metrics_fn():
     return {"accuracy": metrics.Accuracy(), "log_loss": metrics.LogLoss()}
+
+
+if __name__ == "__main__":
+    from edl.cli.main import run_program
+
+    run_program(__file__)

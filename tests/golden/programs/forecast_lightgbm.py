@@ -1,6 +1,6 @@
-"""Forecast, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+"""Forecast, 5,760 training rows. Generated from job.json; edit freely, run: python model.py."""
 
-# SELECT age, department, address, income FROM employee
+# SELECT age, department, address, income FROM employee TO TRAIN …
 
 from edl import features as fc
 from edl import forecasting, metrics
@@ -49,3 +49,9 @@ def scores(outputs):
 
 def eval_metrics_fn():
     return {"mase": metrics.MASE(), "seasonal_naive_mase": metrics.SeasonalNaiveMASE()}
+
+
+if __name__ == "__main__":
+    from edl.cli.main import run_program
+
+    run_program(__file__)

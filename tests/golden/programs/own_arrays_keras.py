@@ -1,6 +1,6 @@
-"""zoo.wide, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+"""zoo.wide, 5,760 training rows. Generated from job.json; edit freely, run: python model.py."""
 
-# SELECT age, department, address, income FROM employee
+# SELECT age, department, address, income FROM employee TO TRAIN …
 
 import keras
 
@@ -43,3 +43,9 @@ def scores(outputs):
 
 def eval_metrics_fn():
     return {"auc": metrics.AUC()}
+
+
+if __name__ == "__main__":
+    from edl.cli.main import run_program
+
+    run_program(__file__)

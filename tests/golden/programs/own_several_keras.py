@@ -1,6 +1,6 @@
-"""nets.Heads, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+"""nets.Heads, 5,760 training rows. Generated from job.json; edit freely, run: python model.py."""
 
-# SELECT age, department, address, income FROM employee
+# SELECT age, department, address, income FROM employee TO TRAIN …
 
 import keras
 
@@ -57,3 +57,9 @@ def eval_metrics_fn():
         "cost.rmse": metrics.of_label(LABEL, 0, metrics.RMSE()),
         "left.auc": metrics.of_label(LABEL, 1, metrics.AUC()),
     }
+
+
+if __name__ == "__main__":
+    from edl.cli.main import run_program
+
+    run_program(__file__)

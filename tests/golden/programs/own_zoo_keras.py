@@ -1,6 +1,6 @@
-"""zoo.net, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+"""zoo.net, 5,760 training rows. Generated from job.json; edit freely, run: python model.py."""
 
-# SELECT age, department, address, income FROM employee
+# SELECT age, department, address, income FROM employee TO TRAIN …
 
 import keras
 
@@ -31,3 +31,9 @@ def feed(batch, mode):
 
 def scores(outputs):
     return LABEL.scores(outputs)  # in units of the label
+
+
+if __name__ == "__main__":
+    from edl.cli.main import run_program
+
+    run_program(__file__)

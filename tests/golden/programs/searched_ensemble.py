@@ -3,7 +3,7 @@
 members/ holds the programs of its models, job.json their weights in the mean of the scores.
 """
 
-# SELECT age, department, address, income FROM employee
+# SELECT age, department, address, income FROM employee TO TRAIN …
 
 from pathlib import Path
 
@@ -30,3 +30,9 @@ def scores(outputs):
 
 def eval_metrics_fn():
     return {"rmse": metrics.RMSE(), "mae": metrics.MAE()}
+
+
+if __name__ == "__main__":
+    from edl.cli.main import run_program
+
+    run_program(__file__)

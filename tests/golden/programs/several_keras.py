@@ -1,6 +1,6 @@
-"""DNNRegressor, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+"""DNNRegressor, 5,760 training rows. Generated from job.json; edit freely, run: python model.py."""
 
-# SELECT age, department, address, income FROM employee
+# SELECT age, department, address, income FROM employee TO TRAIN …
 
 import keras
 
@@ -66,3 +66,9 @@ def eval_metrics_fn():
         "left.auc": metrics.of_label(LABEL, 1, metrics.AUC()),
         "kind.top_k_accuracy@2": metrics.of_label(LABEL, 2, metrics.TopKAccuracy(2)),
     }
+
+
+if __name__ == "__main__":
+    from edl.cli.main import run_program
+
+    run_program(__file__)

@@ -421,13 +421,13 @@ SELECT x, y FROM t TO EXPLAIN of_numbers «USING zzq»;
 -- first: SELECT x, w FROM t TO TRAIN IsolationForest INTO unusual;
 SELECT * FROM ML.DETECT_ANOMALIES(MODEL unusual, STRUCT(«0.9 AS anomaly_prob_threshold»), (SELECT x, w FROM t));
 
--- site: sqlflow_edl.extensions.bigquery_ml.functions _explanation
--- hint: write FALSE, or leave it out: that of the predicted class
+-- site: sqlflow_edl.extensions.bigquery_ml.column_importances explain_columns
+-- hint: write FALSE, or leave it out: that of all rows
 -- take: write (FALSE), or
--- first: SELECT x, is_new FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL is_new INTO of_flags;
-SELECT * FROM ML.GLOBAL_EXPLAIN(MODEL of_flags, STRUCT(«TRUE» AS class_level_explain));
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT * FROM ML.GLOBAL_EXPLAIN(MODEL of_numbers, STRUCT(«TRUE» AS class_level_explain));
 
--- site: sqlflow_edl.extensions.bigquery_ml.functions _forecasts
+-- site: sqlflow_edl.extensions.bigquery_ml.functions forecast_rows
 -- hint: train an ARIMA_PLUS or Forecast, or write ML.PREDICT(MODEL my_model, (SELECT …))
 -- take: or write (ML\.PREDICT\(MODEL) my_model, \(SELECT …\)\)
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
@@ -560,3 +560,95 @@ SELECT x FROM t TO RUN «my_image» INTO r;
 -- hint: leave it out
 -- take: leave it out
 SELECT n, w / 9 AS a, w / 9 AS b, 1 - 2 * w / 9 AS c FROM t WHERE n < 3 TO EVALUATE WITH evaluate.probability = {0: a, 1: b, 2: c}«, evaluate.threshold = 0.3» LABEL n;
+
+-- site: sqlflow_edl.syntax.predict_calls _check_function
+-- hint: write ML.{}(MODEL {}): {}
+-- take: write (ML.GLOBAL_EXPLAIN\(MODEL of_days\))
+-- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO of_days;
+SELECT * FROM «ML.ARIMA_COEFFICIENTS(MODEL of_days)»;
+
+-- site: sqlflow_edl.syntax.predict_calls _thresholds
+-- hint: write [0.4, 0.5] or {}(0.4, 0.6, 0.1)
+-- take: write (\[0.4, 0.5\])
+-- first: SELECT x, is_new FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL is_new INTO of_new;
+SELECT * FROM ML.ROC_CURVE(MODEL of_new, (SELECT x, is_new FROM t), «[a]»);
+
+-- site: sqlflow_edl.extensions.bigquery_ml.reference_columns check_aggregation
+-- hint: write TRUE, or compare rows with ML.FORECAST
+-- take: write (TRUE)
+-- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO of_days;
+SELECT * FROM ML.EVALUATE(MODEL of_days, (SELECT * FROM days), STRUCT(«FALSE» AS perform_aggregation));
+
+-- site: sqlflow_edl.extensions.bigquery_ml.weight_errors explain_weights
+-- hint: write ML.GLOBAL_EXPLAIN(MODEL {})
+-- take: write (ML.GLOBAL_EXPLAIN\(MODEL of_numbers\))
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT * FROM «ML.ADVANCED_WEIGHTS(MODEL of_numbers)»;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.functions _anomalies
+-- hint: write ML.DETECT_ANOMALIES(MODEL {}, STRUCT(0.1 AS contamination), (SELECT …))
+-- take: write (ML.DETECT_ANOMALIES\(MODEL of_groups, STRUCT\(0.1 AS contamination\), \()SELECT …
+-- first: SELECT x, w FROM t TO TRAIN KMeans WITH model.n_clusters = 2 INTO of_groups;
+-- as: \1SELECT x, w FROM t))
+SELECT * FROM «ML.DETECT_ANOMALIES(MODEL of_groups, STRUCT(0.1 AS contamination))»;
+
+-- site: edl.models.registry.base Registry._name_taken_error
+-- hint: take another name, or DROP MODEL {} first
+-- take: take another name
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers; SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
+-- as: free_name
+ALTER MODEL of_names RENAME TO «of_numbers»;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.alter_model read_alter_model
+-- hint: write ALTER MODEL {}
+-- take: write ALTER MODEL (of_names)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
+ALTER MODEL «of_names@1» RENAME TO free_name_2;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.alter_model read_alter_model
+-- hint: leave it out
+-- take: leave it out
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
+ALTER MODEL of_names RENAME TO free_name_3« now»;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.alter_model 
+-- hint: write RENAME TO new_name
+-- take: write (RENAME TO new_name)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
+ALTER MODEL of_names «SET OPTIONS()»;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.alter_model _refuse_options
+-- hint: {} {}
+-- take: comments are shown by (SHOW TRAIN of_names)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
+«ALTER MODEL of_names SET OPTIONS(description = 'a')»;
+
+-- site: sqlflow_edl.session.program_check ProgramCheck._find_model
+-- hint: write {}
+-- take: write (free_name_4)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
+ALTER MODEL of_names RENAME TO free_name_4; SHOW TRAIN «of_names»;
+
+-- site: sqlflow_edl.analysis.alternatives 
+-- hint: train a DNNClassifier or a DNNRegressor WITH model.hidden_units = [64, 32]
+-- take: train a (DNNClassifier) or
+SELECT x, is_new FROM t TO TRAIN «StackedBiLSTMClassifier» WITH epochs = 1 LABEL is_new INTO m;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.functions _forecast_model
+-- hint: write ML.EVALUATE(MODEL {})
+-- take: write (ML.EVALUATE\(MODEL of_numbers\))
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT * FROM «ML.ARIMA_EVALUATE(MODEL of_numbers)»;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.factorization recommend
+-- hint: write ML.PREDICT(MODEL {}, (SELECT …))
+-- take: write (ML.PREDICT\(MODEL of_numbers, \()SELECT …
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- as: \1SELECT x FROM t))
+SELECT * FROM «ML.RECOMMEND(MODEL of_numbers)»;
+
+-- site: sqlflow_edl.syntax.model_functions 
+-- hint: in DuckDB, ORDER BY list_distance(vector, [1.0, 2.0]) LIMIT 10 returns the nearest rows
+-- take: (ORDER BY list_distance\()vector(, \[1.0, 2.0\]\) LIMIT 10)
+-- as: SELECT * FROM t \1[x, y]\2
+«SELECT * FROM VECTOR_SEARCH(TABLE t, 'x', (SELECT 1 AS x))»;

@@ -1,17 +1,7 @@
--- site: sqlflow_edl.extensions.bigquery_ml.create_model 
+-- site: sqlflow_edl.extensions.bigquery_ml.options 
 -- hint: leave it out: a category has a weight for each value
 -- take: leave it out: a category
-CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, category_encoding_method = 'DUMMY_ENCODING'») AS SELECT x, k, y FROM t;
-
--- site: sqlflow_edl.extensions.bigquery_ml.create_model 
--- hint: leave it out: each round adds one tree
--- take: leave it out: each round
-CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'BOOSTED_TREE_REGRESSOR', max_iterations = 2, input_label_cols = ['y']«, num_parallel_tree = 4») AS SELECT x, y FROM t;
-
--- site: sqlflow_edl.extensions.bigquery_ml.create_model 
--- hint: leave it out: a training by steps has no errors of its weights
--- take: leave it out: a training by steps
-CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, calculate_p_values = TRUE») AS SELECT x, y FROM t;
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, category_encoding_method = 'HASHES'») AS SELECT x, k, y FROM t;
 
 -- site: sqlflow_edl.syntax.error_messages _expression_hint
 -- hint: COLUMN has no conditions: write BUCKET(x, [3]), or compute it in the SELECT
@@ -65,13 +55,6 @@ SELECT x, n FROM t LABEL n «»;
 -- then: unexpected x
 SELECT x, k, y FROM t TO TRAIN DNNRegressor COLUMN VOCABULARIZE(k, delimiter=«’,’») LABEL y INTO m x;
 
--- site: sqlflow_edl.syntax.predict_calls 
--- hint: write SUMMARIZE SELECT … in DuckDB
--- take: write (SUMMARIZE SELECT) … in DuckDB
--- run
--- as: \1 * FROM t
-«SELECT * FROM ML.DESCRIBE_DATA((SELECT * FROM t), STRUCT(3 AS num_quantiles))»;
-
 -- site: sqlflow_edl.syntax.lookalikes 
 -- hint: write EXPORT MODEL m OPTIONS(URI = 'm.onnx')
 -- take: write EXPORT MODEL m (OPTIONS\(URI = 'm.onnx'\))
@@ -111,7 +94,7 @@ CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols =
 -- take: write (input_label_cols = \['my_column'\])
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', «input_label_cols = 3») AS SELECT x, y AS my_column FROM t;
 
--- site: sqlflow_edl.extensions.bigquery_ml.transform column_text
+-- site: sqlflow_edl.extensions.bigquery_ml.transform read_transform
 -- hint: write TRANSFORM(*)
 -- take: write (TRANSFORM\(\*\))
 CREATE OR REPLACE MODEL bq «TRANSFORM()» OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, y FROM t;
@@ -155,17 +138,17 @@ SELECT * FROM PREDICT(of_flags, (SELECT x FROM t), «0.3»);
 -- take: such as (EXTRACT\(MONTH FROM) x\)
 CREATE OR REPLACE MODEL bq TRANSFORM(«EXTRACT(EPOCH FROM» day) AS d, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT day, y FROM t;
 
--- site: sqlflow_edl.extensions.bigquery_ml.create_model 
+-- site: sqlflow_edl.extensions.bigquery_ml.options 
 -- hint: leave it out: distances are Euclidean
 -- take: leave it out
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3«, distance_type = 'COSINE'») AS SELECT x, w FROM t;
 
--- site: sqlflow_edl.extensions.bigquery_ml.create_model _objectives
+-- site: sqlflow_edl.extensions.bigquery_ml.options _objective
 -- hint: write hparam_tuning_objectives = ['roc_auc']
 -- take: write (hparam_tuning_objectives = \['roc_auc'\])
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'BOOSTED_TREE_CLASSIFIER', input_label_cols = ['is_new'], num_trials = 2, max_iterations = 2, max_tree_depth = HPARAM_RANGE(2, 3), «hparam_tuning_objectives = 3») AS SELECT x, is_new FROM t;
 
--- site: sqlflow_edl.extensions.bigquery_ml.create_model _weights_of_classes
+-- site: sqlflow_edl.extensions.bigquery_ml.options _weights_of_classes
 -- hint: write class_weights = [STRUCT('a', 0.2), STRUCT('b', 0.8)]
 -- take: write (class_weights = \[STRUCT\('a', 0.2\), STRUCT\('b', 0.8\)\])
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LOGISTIC_REG', input_label_cols = ['c'], «class_weights = 3») AS SELECT x, CASE WHEN is_new THEN 'a' ELSE 'b' END AS c FROM t;
@@ -197,8 +180,8 @@ SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN BUCKETIZE(x, 3«» LABEL y INTO 
 «SHOW MODEL»;
 
 -- site: sqlflow_edl.syntax.lookalikes 
--- hint: write SET MODEL m ACTIVE 2 to use another version, or train a new one INTO the same name; in a shell, sqlflow copy m --as n --to URL copies it to another name
--- take: write (SET MODEL )m ACTIVE 2
+-- hint: write ALTER MODEL m RENAME TO n, or SET MODEL m ACTIVE 2 to use another version
+-- take: or (SET MODEL )m ACTIVE 2
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 «ALTER MODEL »of_numbers ACTIVE 1;
 
@@ -213,30 +196,15 @@ SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y INTO m« APPEND»;
 -- as: SELECT x, w FROM t TO TRAIN \1 INTO bq
 «CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'AUTOENCODER') AS SELECT x, w FROM t»;
 
--- site: sqlflow_edl.extensions.bigquery_ml.create_model 
+-- site: sqlflow_edl.extensions.bigquery_ml.options 
 -- hint: leave it out: a model has an intercept
 -- take: leave it out: a model has an intercept
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, fit_intercept = FALSE») AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.extensions.bigquery_ml.create_model 
+-- site: sqlflow_edl.extensions.bigquery_ml.options _initial_centres
 -- hint: leave it out: the start is that of k-means++
 -- take: leave it out: the start
-CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3«, kmeans_init_method = 'CUSTOM'») AS SELECT x, w FROM t;
-
--- site: sqlflow_edl.extensions.bigquery_ml.create_model 
--- hint: leave it out: trees are boosted by their gradients
--- take: leave it out: trees are
-CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'BOOSTED_TREE_REGRESSOR', max_iterations = 2, input_label_cols = ['y']«, booster_type = 'DART'») AS SELECT x, y FROM t;
-
--- site: sqlflow_edl.extensions.bigquery_ml.create_model 
--- hint: leave it out: values are learned as they are
--- take: leave it out: values
-CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'ARIMA_PLUS', time_series_timestamp_col = 'day', time_series_data_col = 'sold', time_series_id_col = 'store', horizon = 3«, clean_spikes_and_dips = TRUE») AS SELECT day, sold, store FROM days;
-
--- site: sqlflow_edl.extensions.bigquery_ml.create_model 
--- hint: leave it out: values are learned as they are
--- take: leave it out: values
-CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'ARIMA_PLUS', time_series_timestamp_col = 'day', time_series_data_col = 'sold', time_series_id_col = 'store', horizon = 3«, adjust_step_changes = TRUE») AS SELECT day, sold, store FROM days;
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3«, kmeans_init_method = 'FIRST'») AS SELECT x, w FROM t;
 
 -- site: sqlflow_edl.extensions.bigquery_ml.create_model 
 -- hint: write CREATE MODEL … TRANSFORM(…) OPTIONS(…) AS SELECT …
@@ -244,8 +212,8 @@ CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'ARIMA_PLUS', time_series_timest
 -- as: TRANSFORM(x, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'])
 CREATE OR REPLACE MODEL bq «TRANSFORM(x, y)» AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.extensions.bigquery_ml.create_model 
--- hint: write SELECT … TO TRAIN KMeans … COLUMN NUMERIC(x)
+-- site: sqlflow_edl.extensions.bigquery_ml.options 
+-- hint: leave it out; with the columns as they are: SELECT … TO TRAIN KMeans … COLUMN NUMERIC(x)
 -- take: TO TRAIN (KMeans) … (COLUMN NUMERIC\(x\))
 -- as: SELECT x, w FROM t TO TRAIN \1 WITH model.n_clusters = 3 \2 INTO bq
 «CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3, standardize_features = FALSE) AS SELECT x, w FROM t»;
@@ -276,23 +244,17 @@ CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG'« LABEL y») AS SEL
 -- as: \1 
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«»AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.extensions.bigquery_ml.create_model _map_option
--- hint: leave it out; networks have dropout; TRAIN has optimizer = adamw, optimizer.weight_decay = 0.1
--- take: TRAIN has (.+)
--- as: SELECT x, y FROM t TO TRAIN LinearRegressor WITH \1 LABEL y INTO bq
-«CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'], l2_reg = 0.1) AS SELECT x, y FROM t»;
-
--- site: sqlflow_edl.extensions.bigquery_ml.create_model _split
+-- site: sqlflow_edl.extensions.bigquery_ml.options _split
 -- hint: AUTO_SPLIT, RANDOM, SEQ, CUSTOM and NO_SPLIT are possible; TRAIN has VALIDATE ON (query)
 -- take: AUTO_SPLIT, (RANDOM), SEQ
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'], data_split_method = '«HALVES»') AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.extensions.bigquery_ml.create_model _split
+-- site: sqlflow_edl.extensions.bigquery_ml.options _split
 -- hint: AUTO_SPLIT, RANDOM, SEQ, CUSTOM and NO_SPLIT are possible; TRAIN has VALIDATE ON (query)
 -- take: and (NO_SPLIT) are
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'], data_split_method = '«HALVES»') AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.extensions.bigquery_ml.create_model _map_option
+-- site: sqlflow_edl.extensions.bigquery_ml.options OptionReader._map
 -- hint: sqlflow help bigquery-ml lists the options; TRAIN has attributes of its own
 -- take: sqlflow help bigquery-ml lists
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, zzqx = 1») AS SELECT x, y FROM t;
@@ -328,20 +290,6 @@ CREATE OR REPLACE MODEL bq TRANSFORM(«ML.IMPUTER(x, 'worst') OVER ()» AS s, y)
 -- hint: write {}
 -- take: write (ML\.QUANTILE_BUCKETIZE\(x, 5\) OVER \(\))
 CREATE OR REPLACE MODEL bq TRANSFORM(«ML.QUANTILE_BUCKETIZE(x) OVER ()» AS s, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, y FROM t;
-
--- site: sqlflow_edl.extensions.bigquery_ml.transform _item
--- hint: leave the columns out in the SELECT
--- take: leave the columns out in the SELECT
--- as: *
--- as: x
-CREATE OR REPLACE MODEL bq TRANSFORM(«* EXCEPT (w)») OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT «x, w», y FROM t;
-
--- site: sqlflow_edl.extensions.bigquery_ml.transform _item
--- hint: compute it in the SELECT
--- take: compute it in the SELECT
--- as: y
--- as: y / 2 AS y
-CREATE OR REPLACE MODEL bq TRANSFORM(x, «y / 2 AS y») OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, «y» FROM t;
 
 -- site: sqlflow_edl.syntax.error_messages _no_value
 -- hint: put a value before {}
@@ -387,19 +335,6 @@ SELECT x FROM t «» SHOW TRAIN of_numbers;
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 «DROP MODELS»;
 
--- site: sqlflow_edl.syntax.predict_calls 
--- hint: write DESCRIBE MODEL my_model: a forecast is made by trees here
--- take: write (DESCRIBE MODEL) my_model
--- as: \1 fc
--- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO fc;
-«SELECT * FROM ML.ARIMA_COEFFICIENTS(MODEL fc)»;
-
--- site: sqlflow_edl.syntax.predict_calls 
--- hint: write ML.EVALUATE(MODEL my_model), which has the errors of two baselines, too
--- take: write (ML\.EVALUATE\(MODEL) my_model\),
--- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO fc;
-SELECT * FROM «ML.ARIMA_EVALUATE(MODEL» fc);
-
 -- site: sqlflow_edl.syntax.predict_calls _check_function
 -- hint: write {}(MODEL my_model)
 -- take: write (ML\.FEATURE_IMPORTANCE\(MODEL) my_model\)
@@ -439,26 +374,6 @@ DESCRIBE MODEL «of_numbers@1.5»;
 -- take: write (STRUCT\(0.3 AS threshold\))
 -- first: SELECT x, is_new FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL is_new INTO of_flags;
 SELECT * FROM ML.PREDICT(MODEL of_flags, (SELECT x FROM t), «»);
-
--- site: sqlflow_edl.syntax.predict_calls 
--- hint: write ML.WEIGHTS(MODEL my_model)
--- take: write (ML\.WEIGHTS\(MODEL) my_model\)
--- first: SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO straight;
-SELECT * FROM «ML.ADVANCED_WEIGHTS(MODEL» straight);
-
--- site: sqlflow_edl.syntax.predict_calls 
--- hint: write ML.FORECAST(MODEL my_model, …), or ML.GLOBAL_EXPLAIN(MODEL my_model)
--- take: write (ML\.FORECAST\(MODEL) my_model, …\)
--- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO plain_forecast;
-SELECT * FROM «ML.EXPLAIN_FORECAST(MODEL» plain_forecast, STRUCT(2 AS horizon));
-
--- site: sqlflow_edl.syntax.predict_calls 
--- hint: write ML.FORECAST(MODEL my_model, …), or ML.GLOBAL_EXPLAIN(MODEL my_model)
--- take: or (ML\.GLOBAL_EXPLAIN\(MODEL my_model)\)
--- as: ML.GLOBAL_EXPLAIN(MODEL
--- as: 
--- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO plain_forecast;
-SELECT * FROM «ML.EXPLAIN_FORECAST(MODEL» plain_forecast«, STRUCT(2 AS horizon)»);
 
 -- site: sqlflow_edl.syntax.error_messages _quoting_hint
 -- hint: write it without quotes
@@ -594,3 +509,92 @@ SELECT «ML.MIN_MAX_SCALER(x)» AS b FROM t;
 -- take: write (ML\.MIN_MAX_SCALER\(x\) OVER \(\))
 -- run
 SELECT «ML.MIN_MAX_SCALER(x, 2) OVER ()» AS b FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.options _penalty
+-- hint: leave it out, or write optimizer = 'FTRL', which has {}
+-- take: leave it out, or
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'DNN_REGRESSOR', max_iterations = 1, optimizer = 'SGD', input_label_cols = ['y']«, l1_reg = 0.1») AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.options _penalty
+-- hint: leave it out, or write optimizer = 'FTRL', which has {}
+-- take: write (optimizer = 'FTRL')
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'DNN_REGRESSOR', max_iterations = 1, «optimizer = 'SGD'», input_label_cols = ['y'], l1_reg = 0.1) AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.options _booster
+-- hint: write GBTREE or DART
+-- take: or (DART)
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'BOOSTED_TREE_REGRESSOR', max_iterations = 2, booster_type = '«STEPS»', input_label_cols = ['y']) AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.options _clusters
+-- hint: write one number, such as {}, and compare models by ML.EVALUATE
+-- take: such as (2)
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = «HPARAM_RANGE(2, 4)») AS SELECT x, w FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.options _clusters
+-- hint: leave it out
+-- take: leave it out
+-- as:  
+-- as: 2
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS'«, num_trials = 2», num_clusters = «HPARAM_RANGE(2, 4)») AS SELECT x, w FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.options _limit
+-- hint: leave it out, and write {}(forecast_value, {}) in the query with ML.FORECAST
+-- take: leave it out
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'ARIMA_PLUS', time_series_timestamp_col = 'day', time_series_data_col = 'sold', time_series_id_col = 'store', horizon = 3«, forecast_limit_upper_bound = 9») AS SELECT day, sold, store FROM days;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.options 
+-- hint: leave it out
+-- take: leave it out
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, calculate_p_values = 3») AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.options 
+-- hint: leave it out: a new tree weighs as much as each dropped one
+-- take: leave it out
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'BOOSTED_TREE_REGRESSOR', max_iterations = 2, booster_type = 'DART', input_label_cols = ['y']«, dart_normalize_type = 'FOREST'») AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.transform _is_left_out
+-- hint: compute it in the SELECT, or give it another name than its column
+-- take: compute it in the SELECT
+-- as: z
+-- as: , 2 * y AS z
+CREATE OR REPLACE MODEL bq TRANSFORM(x, «ML.LABEL_ENCODER(y) OVER () AS z») OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['z']) AS SELECT x, y«» FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.transform _powers
+-- hint: write ML.POLYNOMIAL_EXPAND(STRUCT(x, y), 2)
+-- take: write (ML.POLYNOMIAL_EXPAND\(STRUCT\(x, y\), 2\))
+CREATE OR REPLACE MODEL bq TRANSFORM(«ML.POLYNOMIAL_EXPAND(x)», w) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['w']) AS SELECT x, y, w FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.transform _words
+-- hint: write ML.{}(SPLIT(x, ' '), 1000) OVER ()
+-- take: write (ML.BAG_OF_WORDS\(SPLIT\()x(, ' '\), 1000\) OVER \(\))
+-- as: \1k\2
+CREATE OR REPLACE MODEL bq TRANSFORM(«ML.BAG_OF_WORDS(k) OVER ()», y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT k, y FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.transform _item
+-- hint: write * EXCEPT (x)
+-- take: write (\* EXCEPT \(x\))
+CREATE OR REPLACE MODEL bq TRANSFORM(«* REPLACE (1 AS x)») OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, w, y FROM t;
+
+-- site: sqlflow_edl.syntax.predict_calls _call_of_rows
+-- hint: write {}({})
+-- take: write (ML.VALIDATE_DATA_DRIFT\(TABLE )my_table(, )\(SELECT …\)\)
+-- as: \1t\2(SELECT x FROM t WHERE x > 2))
+SELECT * FROM «ML.VALIDATE_DATA_DRIFT(TABLE t)»;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model _statement
+-- hint: compute columns in the SELECT
+-- take: compute columns in the SELECT
+-- as:  
+-- as: n + 1 AS n
+CREATE OR REPLACE MODEL bq «TRANSFORM(n + 1 AS n)» OPTIONS(model_type = 'MATRIX_FACTORIZATION', max_iterations = 1, user_col = 'n', item_col = 'k', rating_col = 'y') AS SELECT «n», k, y FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.factorization check_feedback
+-- hint: write EXPLICIT or IMPLICIT
+-- take: write (EXPLICIT) or
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'MATRIX_FACTORIZATION', max_iterations = 1, user_col = 'n', item_col = 'k', rating_col = 'y', feedback_type = '«SILENT»') AS SELECT n, k, y FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.factorization check_feedback
+-- hint: write {} = '{}'
+-- take: write (user_col = )'user'
+-- as: \1'n'
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'MATRIX_FACTORIZATION', max_iterations = 1, «user_col = 3», item_col = 'k', rating_col = 'y') AS SELECT n, k, y FROM t;

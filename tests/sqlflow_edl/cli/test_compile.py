@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import sqlflow_edl
@@ -199,3 +202,23 @@ def test_the_example_of_the_documentation_compiles(compiled: Callable[..., int],
     assert job["query"]["source"] == "duckdb:///shop.duckdb"
     assert job["label"]["classes"] == [False, True]
     assert not Path("shop.duckdb").exists()
+
+
+def test_a_compiled_program_trains_when_it_is_run_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("rows.duckdb") as database:
+        database.execute(
+            "CREATE TABLE people AS SELECT i % 60 AS age, 100 * (i % 60) + i AS income FROM range(90) t(i)"
+        )
+    model = "TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 3 LABEL income INTO m"
+    train = f"SELECT age, income FROM people {model}"
+    Path("q.sql").write_text(train)
+    assert main(["compile", "q.sql", "-o", "out", "--source", "duckdb:rows.duckdb"]) == 0
+    assert f"\n# {train}\n" in Path("out/m/model.py").read_text()
+    command = [sys.executable, "out/m/model.py", "--output", "m.zip"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "rmse" in ran.stdout
+    assert Path("m.zip").exists()

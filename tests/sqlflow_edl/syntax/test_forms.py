@@ -30,6 +30,7 @@ KINDS = {
     "DESCRIBE MODEL": "describe_model",
     "SET MODEL": "set_model",
     "SET MODEL TAG": "set_tag",
+    "ALTER MODEL": "rename_model",
     "DROP MODEL TAG": "drop_tag",
     "DROP MODEL": "drop_model",
 }

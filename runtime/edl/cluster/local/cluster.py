@@ -139,6 +139,7 @@ class ProcessCluster:
         if isinstance(reply, Changed):
             self._changes.put(reply.change)
         elif isinstance(reply, Resized):
+            self.room = reply.room
             self._changes.put(reply.room)
         elif isinstance(reply, Ordered):
             self._changes.put(reply.order)

@@ -23,6 +23,7 @@ class _Record:
     asked: bool = False  # a stop was requested
     grace: float = 0.0
     killer: asyncio.TimerHandle | None = None
+    stop_elsewhere: Callable[[float], None] | None = None  # of an instance on another machine
 
 
 class Instances:
@@ -75,7 +76,7 @@ class Instances:
             return
         record.grace = min(grace, record.grace) if record.asked else grace
         record.asked = True
-        if record.pid:
+        if record.pid or record.stop_elsewhere:
             self._terminate(record)
         elif self.launcher.forget(instance.key):
             self._end(record, "stopped", None, "before it started")
@@ -109,6 +110,22 @@ class Instances:
         record = self._records[key]
         self._end(record, "stopped" if record.asked else "failed", None, why)
 
+    def place_elsewhere(self, key: Key, stop: Callable[[float], None], place: str) -> None:
+        """Record that another machine starts an instance; `stop` asks it to stop it within so many seconds."""
+        record = self._records[key]
+        record.stop_elsewhere = stop
+        self._change(record, Change(record.change.instance, "pending", place))
+
+    def change_elsewhere(self, change: Change) -> None:
+        """Take over the state of an instance on another machine."""
+        record = self._records.get(change.instance.key)
+        if record is None or record.change.state == "ended":
+            return
+        if change.state == "ended":
+            self._end(record, change.reason or "lost", change.exit_code, change.detail, change.hint)
+        else:
+            self._change(record, change)
+
     def _on_end(self, record: _Record, how: Exit) -> None:
         hint = FRUGAL if how.starved else ""
         self._end(record, find_reason(how, asked=record.asked), how.code, str(how), hint)
@@ -131,6 +148,9 @@ class Instances:
         """Send SIGTERM, and kill its group after the grace period, at once without one."""
         if record.killer is not None:
             record.killer.cancel()
+        if record.stop_elsewhere is not None:
+            record.stop_elsewhere(record.grace)
+            return
         if record.grace <= 0:
             kill_group(record.pid)
             return

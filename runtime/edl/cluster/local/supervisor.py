@@ -28,11 +28,13 @@ import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edl import exit_codes
+from edl.cluster.environment import HOST
 from edl.cluster.local.children import Children, kill_orphans
 from edl.cluster.local.instances import Instances
-from edl.cluster.local.launcher import LaunchSettings, launcher
+from edl.cluster.local.launcher import Launcher, LaunchSettings, launcher
 from edl.cluster.local.master_connection import MasterConnection
 from edl.cluster.local.master_process import CANCEL_SECONDS, INTERRUPTED, End, Masters
 from edl.cluster.local.messages import DETACH
@@ -49,6 +51,9 @@ from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, JobInterruptedError
 from edl.jobs.spot_notice import watching_for_spot_notice
 from edl.logs import add_time
+
+if TYPE_CHECKING:
+    from edl.cluster.nodes.server import NodeServer
 
 COMMIT = "edl.master.commit"  # the module; it may import this package, not the other way round
 GRACE = 2.0  # seconds for instances to leave when the job has ended
@@ -77,14 +82,15 @@ def supervise(path: Path, prepared: Prepared | None) -> int:
     folder = ClusterFolder(job.path)
     client = Process.of(os.getppid())
     try:
-        with _lock_job(folder), _port(folder) as port:
+        with _lock_job(folder):
             spec = folder.run_spec()
-            folder.make_token()
-            folder.write_process("supervisor", Process.of(os.getpid()))
-            job.owned_by(os.getpid())
-            supervisor = Supervisor(job, spec, client, prepared)
-            with watching_for_spot_notice(say):
-                return _CODES[asyncio.run(supervisor.run(port)).state]
+            with _port(folder, spec.environment.get(HOST, "127.0.0.1")) as port:
+                folder.make_token()
+                folder.write_process("supervisor", Process.of(os.getpid()))
+                job.owned_by(os.getpid())
+                supervisor = Supervisor(job, spec, client, prepared)
+                with watching_for_spot_notice(say):
+                    return _CODES[asyncio.run(supervisor.run(port)).state]
     except SQLFlowError as error:
         say(error.message)
         return exit_codes.FAILED
@@ -113,13 +119,17 @@ class Supervisor:
         setting = LaunchSettings(self._job.path, self._spec, reading, children, say, self._prepared)
         instances = Instances(children, connection.notify, self._spec.slots or None)
         loop.add_signal_handler(signal.SIGCHLD, children.reap)
-        instances.launcher = launcher(setting, instances, adopting=adopt_orphans())
+        local = launcher(setting, instances, adopting=adopt_orphans())
+        nodes = self._nodes(instances, connection, local)
+        instances.launcher = nodes or local
         self._masters = Masters(setting, connection, instances, port)
         loop.add_signal_handler(signal.SIGTERM, self._terminate)
         if not self._detached:
             loop.add_reader(0, self._watch_client)
         async with contextlib.AsyncExitStack() as slots:
             try:
+                if nodes is not None:
+                    await slots.enter_async_context(await nodes.start())
                 await slots.enter_async_context(
                     sharing(self._spec.quota, self._job.id, instances, connection.notify, say)
                 )
@@ -130,11 +140,25 @@ class Supervisor:
                 traceback.print_exc()
                 end = End("failed", f"the supervisor failed: {type(error).__name__}: {error}")
             await instances.end_all(GRACE if end.state == "finished" else 0.0)
+            if nodes is not None:
+                await nodes.end(end.state, end.error)
         loop.remove_signal_handler(signal.SIGCHLD)
         kill_orphans()
         os.close(writing)
         self._record(end)
         return end
+
+    def _nodes(
+        self, instances: Instances, connection: MasterConnection, local: Launcher
+    ) -> NodeServer | None:
+        """Return the server of a job's other machines, if it has some."""
+        if not self._spec.nodes:
+            return None
+        from edl.cluster.nodes.server import NodeServer
+
+        nodes = NodeServer(self._folder, self._spec, self._spec.nodes, instances, connection.notify, say)
+        nodes.local = local
+        return nodes
 
     def _terminate(self) -> None:
         if self._folder.cancel_is_requested:
@@ -210,11 +234,11 @@ def _lock_job(folder: ClusterFolder) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _port(folder: ClusterFolder) -> Iterator[int]:
-    """Reserve a port of this machine's own address for the masters. They listen on it one after another."""
+def _port(folder: ClusterFolder, host: str) -> Iterator[int]:
+    """Reserve a port of this machine's address for the masters. They listen on it one after another."""
     with socket.socket() as reserved:
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        reserved.bind(("127.0.0.1", 0))
+        reserved.bind((host, 0))
         host, port = reserved.getsockname()
         folder.write_master_address(f"{host}:{port}")
         yield port

@@ -1,4 +1,4 @@
-"""Agreement of a script's workers on the rows that they train on: in the job folder, or in pods through the master."""
+"""Agreement of a script's workers on the rows that they train on: in their common folder, or through the master."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from edl.run.storage import relay_of
 
 def agree(job: Path, workload: Workload) -> None:
     """Record the workload unless another worker has. Raises JobError if that has another one."""
-    if not ClusterFolder(job).is_deployed:
+    if not ClusterFolder(job).is_spread:
         script_run.agree(job, workload)
         return
     relay = relay_of(JobFolder(job))

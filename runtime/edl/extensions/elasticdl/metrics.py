@@ -51,7 +51,7 @@ class MeanOfRows(Metric):
 
 
 class KerasMetric(Metric):
-    """Metric of Keras, whose variables are sums over rows."""
+    """Metric of Keras: its variables are sums over rows."""
 
     higher_is_better = True
 

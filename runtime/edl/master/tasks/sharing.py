@@ -129,7 +129,8 @@ class Sharing:
         epoch = self.open_epoch
         if missing <= 0 or any(number <= epoch or not epoch for number in self._list_queues()):
             return
-        queues = {owner: self._list_of_epoch(owner, epoch) for owner in self._waiting.keys() - self._asked}
+        owners = [owner for owner in self._waiting if owner not in self._asked]
+        queues = {owner: self._list_of_epoch(owner, epoch) for owner in owners}
         longest = sorted(queues, key=lambda owner: len(queues[owner]), reverse=True)
         for owner in longest[:missing]:
             if queue := queues[owner]:

@@ -16,9 +16,9 @@ import msgspec
 import pyarrow as pa
 
 from edl.data.source import ConflictError, Source
-from edl.models.registry.base import Versions, foreign_error
-from edl.models.registry.events import EventRegistry, Events, RegistryEvent, fold_events
-from edl.models.registry.records import ModelRecord, ModelVersion
+from edl.models.registry.base import foreign_error
+from edl.models.registry.events import EventRegistry, Events
+from edl.models.registry.records import ModelRecord, ModelVersion, RegistryEvent
 
 EVENTS = "sqlflow_edl_models"
 ARCHIVES = "sqlflow_edl_archives"
@@ -26,7 +26,7 @@ PIECE_BYTES = 4 << 20  # values are limited to 8 MB
 
 _COLUMNS = {
     "name": "STRING",
-    "event": "STRING",  # saving, failed, ready, current, dropped
+    "event": "STRING",  # of `What`
     "pointer": "BIGINT",
     "created": "STRING",
     "model": "STRING",
@@ -78,8 +78,8 @@ class AppendedRegistry(EventRegistry):
     def _try_writing(self) -> None:
         """Do nothing: what is appended stays."""
 
-    def _claim(self, name: str) -> int:
-        highest = max(self._numbers(name), default=0)
+    def _claim(self, name: str, above: int = 0) -> int:
+        highest = max(above, *self._numbers(name), 0)
         for version in itertools.count(highest + 1):
             try:
                 self._source.add_partition(EVENTS, _partition(name, version))
@@ -131,8 +131,8 @@ class AppendedRegistry(EventRegistry):
 
     # Steps of reading ------------------------------------------------------------------------------------
 
-    def _list_versions(self, like: str | None) -> Versions:
-        return fold_events(self._events("name LIKE ?", like) if like is not None else self._events("1 = 1"))
+    def _read_all_events(self) -> Events:
+        return self._events("1 = 1")
 
     def _read_events(self, name: str) -> Events:
         return self._events(f"{_KEY} = ? AND name = ?", _key(name), name)

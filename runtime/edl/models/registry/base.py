@@ -120,6 +120,29 @@ class Registry(ABC):
         self._untag(version, tag)
         return version
 
+    def rename(self, name: str, new_name: str) -> int:
+        """Give a model another name: all its versions and tags, at once. Return the number of versions.
+
+        Their numbers stay. Raises SemanticError if there is no such model, for an invalid name, and for the name of
+        another model or of a training that is being saved.
+        """
+        check_name(new_name)
+        if split_reference(name)[1] is not None:
+            raise SemanticError(f"{name} is a version, and a model is renamed with all its versions")
+        versions = self._versions(name)
+        if not versions:
+            raise self._unknown(name)
+        if name == new_name or any(other.state != "dropped" for other in self._all_versions(new_name)):
+            raise self._name_taken_error(new_name)
+        self._prepare()
+        self._discard_stale(name)
+        if any(version.state == "saving" for version in self._all_versions(name)):
+            raise SemanticError(
+                f"a version of {name} is being saved", hint="rename it when its training has ended"
+            )
+        self._rename(name, new_name)
+        return len(versions)
+
     @abstractmethod
     def drop(self, reference: str) -> int:
         """Drop a model, or one version of it. Return the number of dropped versions.
@@ -237,6 +260,13 @@ class Registry(ABC):
         """Remove the tag of the version. Idempotent."""
 
     @abstractmethod
+    def _rename(self, name: str, new_name: str) -> None:
+        """Give all versions and tags another name, at once, which has no versions that users may see.
+
+        Raises SemanticError if another writer has renamed or dropped the model meanwhile, or taken the new name.
+        """
+
+    @abstractmethod
     def _discard(self, name: str, version: int, key: str) -> None:
         """Delete all but the number of a version. The number is not reused. Idempotent."""
 
@@ -273,6 +303,11 @@ class Registry(ABC):
         for version in self._all_versions(name):
             if version.state == "saving" and version.created < before:
                 self._discard(name, version.version, version.archive)
+
+    def _name_taken_error(self, name: str) -> SemanticError:
+        return SemanticError(
+            f"there is a model {name} already", hint=f"take another name, or DROP MODEL {name} first"
+        )
 
     def _unknown(self, reference: str) -> SemanticError:
         name, selector = split_reference(reference)

@@ -2,40 +2,31 @@
 
 Versions are claimed. The current version of a name is the one with the highest pointer; pointers increase, and of two
 equal ones the pointer of the higher version counts. A tag belongs to the version of its event with the highest pointer,
-unless that removes it.
+unless that removes it. A renamed model keeps its events where they are (`edl.models.registry.renaming`).
 """
 
 from __future__ import annotations
 
 import itertools
+import re
+import secrets
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import Literal
 
 import msgspec
 
 from edl.errors import SourceError
 from edl.models.registry.base import Registry, Versions, now
-from edl.models.registry.records import ModelRecord, ModelVersion, State, split_reference
-
-What = Literal["saving", "failed", "ready", "current", "dropped", "tagged", "untagged"]
-
-
-class RegistryEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Event of a version. The last fields are fields of `ModelVersion`, as far as they are known at that time."""
-
-    name: str
-    version: int
-    event: What
-    pointer: int = 0  # of events ready, current, tagged and untagged
-    created: str = ""
-    record: ModelRecord | None = None  # of events saving and failed
-    reason: str = ""  # of a failure; of events tagged and untagged the tag
-    archive: str = ""
-    archive_bytes: int = 0
-    sha256: str = ""
-
+from edl.models.registry.records import (
+    ModelRecord,
+    ModelVersion,
+    RegistryEvent,
+    State,
+    What,
+    split_reference,
+)
+from edl.models.registry.renaming import StoredEvent, is_under_way, resolve_events
 
 Events = list[RegistryEvent]
 _VERSION = attrgetter("name", "version")
@@ -57,14 +48,21 @@ class EventRegistry(Registry):
     # Steps specific to a storage ---------------------------------------------------------------------------
 
     @abstractmethod
-    def _claim(self, name: str) -> int:
-        """Claim a version of the name that no other writer has, had or will have; higher numbers are unused too."""
+    def _claim(self, name: str, above: int = 0) -> int:
+        """Claim a version of the name that no other writer has, had or will have; higher numbers are unused too.
+
+        It is higher than `above`, too.
+        """
 
     @abstractmethod
     def _append(self, event: RegistryEvent) -> None: ...
 
     @abstractmethod
-    def _read_events(self, name: str) -> Events: ...
+    def _read_events(self, name: str) -> Events:
+        """Return the events that are stored under a name."""
+
+    @abstractmethod
+    def _read_all_events(self) -> Events: ...
 
     @abstractmethod
     def _remove_archive(self, name: str, version: int, key: str) -> None:
@@ -73,7 +71,8 @@ class EventRegistry(Registry):
     # Steps -----------------------------------------------------------------------------------------------
 
     def _add(self, name: str, state: State, record: ModelRecord, *, key: str = "", reason: str = "") -> int:
-        version = self._claim(name)
+        present = max((stored.event.version for stored in self._stored_events(name)), default=0)
+        version = self._claim(name, present)
         event: What = "failed" if state == "failed" else "saving"
         self._append(
             RegistryEvent(name, version, event, created=now(), record=record, reason=reason, archive=key)
@@ -81,43 +80,100 @@ class EventRegistry(Registry):
         return version
 
     def _publish(self, name: str, version: int, size: int, digest: str, *, current: bool) -> None:
-        happened = self._read_events(name)
+        happened = self._events_of(name)
         if any(event.event == "dropped" and event.version == version for event in happened):
             raise SourceError(f"model {name} was dropped while it was being saved")
         pointer = next_pointer(happened) if current else 0
         self._append(RegistryEvent(name, version, "ready", pointer, archive_bytes=size, sha256=digest))
 
     def _activate(self, name: str, version: int) -> None:
-        happened = self._read_events(name)
+        happened = self._events_of(name)
         if not any(other.version == version and other.state == "ready" for other in fold_events(happened)):
             raise self._unknown(f"{name}@{version}")
-        self._append(RegistryEvent(name, version, "current", next_pointer(happened)))
+        home = self._home(name, version)
+        self._append(RegistryEvent(home, version, "current", next_pointer(happened)))
 
     def _tag(self, name: str, version: int, tag: str) -> None:
-        happened = self._read_events(name)
+        happened = self._events_of(name)
         if not any(other.version == version and other.state == "ready" for other in fold_events(happened)):
             raise self._unknown(f"{name}@{version}")
-        self._append(RegistryEvent(name, version, "tagged", next_pointer(happened), reason=tag))
+        home = self._home(name, version)
+        self._append(RegistryEvent(home, version, "tagged", next_pointer(happened), reason=tag))
 
     def _untag(self, version: ModelVersion, tag: str) -> None:
-        pointer = next_pointer(self._read_events(version.name))
-        self._append(RegistryEvent(version.name, version.version, "untagged", pointer, reason=tag))
+        pointer = next_pointer(self._events_of(version.name))
+        home = self._home(version.name, version.version)
+        self._append(RegistryEvent(home, version.version, "untagged", pointer, reason=tag))
 
     def _discard(self, name: str, version: int, key: str) -> None:
+        home = self._home(name, version)
         if key:
-            self._remove_archive(name, version, key)
-        self._append(RegistryEvent(name, version, "dropped"))
+            self._remove_archive(home, version, key)
+        self._append(RegistryEvent(home, version, "dropped"))
 
     def _bury(self, dropped: ModelVersion) -> None:
         """Discard a version like `_discard`. If it was current, another one becomes current."""
         self._discard(dropped.name, dropped.version, dropped.archive)
         left = [version.version for version in self._versions(dropped.name) if version.state == "ready"]
         if dropped.current and left:
-            pointer = next_pointer(self._read_events(dropped.name))
-            self._append(RegistryEvent(dropped.name, max(left), "current", pointer))
+            pointer = next_pointer(self._events_of(dropped.name))
+            home = self._home(dropped.name, max(left))
+            self._append(RegistryEvent(home, max(left), "current", pointer))
+
+    def _rename(self, name: str, new_name: str) -> None:
+        key = secrets.token_hex(16)
+        if is_under_way(new_name, self._read_events):
+            raise self._name_taken_error(new_name)
+        version = self._claim(new_name)
+        self._append(RegistryEvent(new_name, version, "received", created=now(), reason=name, archive=key))
+        version = self._claim(name)
+        if not self._versions(name):
+            raise self._unknown(name)
+        self._append(RegistryEvent(name, version, "renamed", created=now(), reason=new_name, archive=key))
+        if not self._versions(new_name):  # another writer was faster
+            raise self._unknown(name)
+
+    def _stored_events(self, name: str) -> list[StoredEvent]:
+        return resolve_events(name, self._read_events)
+
+    def _events_of(self, name: str) -> Events:
+        """Return the events of a name, also those that are stored under an earlier one."""
+        return _with_name(self._stored_events(name), name)
+
+    def _home(self, name: str, version: int) -> str:
+        """Return the name under which the events of a version are stored."""
+        return next(
+            (stored.home for stored in self._stored_events(name) if stored.event.version == version), name
+        )
+
+    def _list_versions(self, like: str | None) -> Versions:
+        by_name: dict[str, Events] = {}
+        for event in self._read_all_events():
+            by_name.setdefault(event.name, []).append(event)
+        pattern = like_pattern(like if like is not None else "%")
+
+        def read(name: str) -> Events:
+            return by_name.get(name, [])
+
+        return [
+            version
+            for name in sorted(by_name)
+            if pattern.fullmatch(name)
+            for version in fold_events(_with_name(resolve_events(name, read), name))
+        ]
 
     def _all_versions(self, name: str) -> Versions:
-        return fold_events(self._read_events(name))
+        return fold_events(self._events_of(name))
+
+
+def like_pattern(like: str) -> re.Pattern[str]:
+    """Translate a SQL LIKE pattern."""
+    parts = {"%": ".*", "_": "."}
+    return re.compile("".join(parts.get(letter, re.escape(letter)) for letter in like), re.DOTALL)
+
+
+def _with_name(stored: Iterable[StoredEvent], name: str) -> Events:
+    return [event if event.name == name else msgspec.structs.replace(event, name=name) for _, event in stored]
 
 
 def next_pointer(happened: Events) -> int:

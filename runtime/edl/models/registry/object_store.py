@@ -31,9 +31,8 @@ from edl.data.url import redacted
 from edl.errors import SourceError, SpecError, SQLFlowError
 from edl.files import replacing
 from edl.installation import install_extras
-from edl.models.registry.base import Versions
-from edl.models.registry.events import EventRegistry, Events, RegistryEvent, fold_events
-from edl.models.registry.records import ModelVersion
+from edl.models.registry.events import EventRegistry, Events
+from edl.models.registry.records import ModelVersion, RegistryEvent
 
 MARK = "sqlflow-edl.json"
 MODELS = "models"
@@ -81,9 +80,9 @@ class StoredRegistry(EventRegistry):
         with contextlib.suppress(SourceError):  # models need no right to remove
             self._objects.remove(PROBE)
 
-    def _claim(self, name: str) -> int:
+    def _claim(self, name: str, above: int = 0) -> int:
         for attempt in itertools.count():
-            version = 1 + max(self._numbers(name), default=0)
+            version = 1 + max(above, *self._numbers(name), 0)
             if self._objects.claim(_folder(name, version)):
                 break
             self._pause(min(0.02 * 2**attempt, _LONGEST_PAUSE) * secrets.randbelow(1000) / 1000)
@@ -105,9 +104,8 @@ class StoredRegistry(EventRegistry):
 
     # Steps of reading ------------------------------------------------------------------------------------
 
-    def _list_versions(self, like: str | None) -> Versions:
-        pattern = _pattern(like if like is not None else "%")
-        return [version for version in fold_events(self._events(MODELS)) if pattern.fullmatch(version.name)]
+    def _read_all_events(self) -> Events:
+        return self._events(MODELS)
 
     def _read_events(self, name: str) -> Events:
         return [event for event in self._events(_folder(name)) if event.name == name]
@@ -135,7 +133,8 @@ class StoredRegistry(EventRegistry):
             yield int(path.removeprefix(f"{folder}/").partition("/")[0])
 
     def _download(self, version: ModelVersion) -> Iterator[bytes]:
-        yield from self._objects.pieces(_archive(version.name, version.version))
+        home = self._home(version.name, version.version)
+        yield from self._objects.pieces(_archive(home, version.version))
 
     def _is_marked(self) -> bool:
         """Return True if this is a model store. Raises SpecError if it has another version."""
@@ -166,12 +165,6 @@ def _folder(name: str, version: int | None = None) -> str:
 
 def _archive(name: str, version: int) -> str:
     return f"{_folder(name, version)}/{ARCHIVE}"
-
-
-def _pattern(like: str) -> re.Pattern[str]:
-    """Translate a SQL LIKE pattern."""
-    parts = {"%": ".*", "_": "."}
-    return re.compile("".join(parts.get(letter, re.escape(letter)) for letter in like), re.DOTALL)
 
 
 PIECE_BYTES = 4 << 20

@@ -53,6 +53,26 @@ class ModelVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.name}@{self.version}"
 
 
+What = Literal["saving", "failed", "ready", "current", "dropped", "tagged", "untagged", "renamed", "received"]
+
+
+class RegistryEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Event of a version. The last fields are fields of `ModelVersion`, as far as they are known at that time."""
+
+    name: str
+    version: int
+    event: What
+    pointer: int = 0  # of events ready, current, tagged and untagged
+    created: str = ""
+    record: ModelRecord | None = None  # of events saving and failed
+    reason: str = (
+        ""  # of a failure; of events tagged and untagged the tag; of renamed and received the other name
+    )
+    archive: str = ""
+    archive_bytes: int = 0
+    sha256: str = ""
+
+
 def split_reference(reference: str) -> tuple[str, Selector]:
     """Split `name@version` or `name@tag`; `name` alone means its current version."""
     match = _REFERENCE.fullmatch(reference)

@@ -148,6 +148,20 @@ class TableRegistry(Registry):
         where = "WHERE name = ? AND tag = ? AND version = ?"
         self._own.run(f"DELETE FROM {self._tags} {where}", version.name, tag, version.version)
 
+    def _rename(self, name: str, new_name: str) -> None:
+        has_tags = self._own.exists(TAGS)
+
+        def rename() -> None:
+            if any(other.state != "dropped" for other in self._all_versions(new_name)):
+                raise self._name_taken_error(new_name)
+            if not self._versions(name):
+                raise self._unknown(name)
+            self._own.run(f"DELETE FROM {self._models} WHERE name = ?", new_name)  # dropped ones
+            for table in (self._models, *([self._tags] if has_tags else [])):
+                self._own.run(f"UPDATE {table} SET name = ? WHERE name = ?", new_name, name)
+
+        self._own.retry(rename)
+
     def _upload(self, name: str, version: int, key: str, archive: Path) -> tuple[int, str]:
         """Write the archive in transactions of bounded size. Return its size and digest."""
         digest, size = hashlib.sha256(), 0

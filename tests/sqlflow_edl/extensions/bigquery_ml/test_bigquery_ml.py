@@ -313,6 +313,13 @@ def test_weights_of_categories_are_json_where_a_database_has_no_lists_of_records
     assert found["name"].to_pylist() == given["name"].to_pylist()
 
 
+def test_lists_of_numbers_are_json_where_a_database_has_no_lists() -> None:
+    given = pa.table({"name": ["x", "y"], "quantiles": [[1.5, 2.0], None]})
+    assert with_texts(given.to_reader()).read_all() == given
+    found = with_texts(given.to_reader(), lists=True).read_all()
+    assert found["quantiles"].to_pylist() == ["[1.5, 2.0]", None]
+
+
 def derived(
     session: Session, training: str, call: str, tables: dict[str, dict[str, list[object]]]
 ) -> list[dict]:
@@ -475,8 +482,11 @@ def test_an_interval_without_quantiles_of_its_own_follows_a_normal_distribution(
             "STRUCT",
         ),
         ("SELECT * FROM ML.GENERATE_TEXT(MODEL m)", "there is no ML.GENERATE_TEXT", "a service of Google"),
-        ("SELECT * FROM ML.ARIMA_EVALUATE(MODEL m)", "there is no ML.ARIMA_EVALUATE", "ML.EVALUATE"),
-        ("SELECT * FROM ML.ADVANCED_WEIGHTS(MODEL m)", "there is no ML.ADVANCED_WEIGHTS", "ML.WEIGHTS"),
+        (
+            "SELECT * FROM ML.ARIMA_COEFFICIENTS(MODEL m)",
+            "there is no ML.ARIMA",
+            "ML.GLOBAL_EXPLAIN(MODEL m)",
+        ),
         ("SELECT * FROM ML.WEIGHTS(MODEL m, TABLE t)", "takes a model alone", "(MODEL my_model)"),
         (
             "SELECT * FROM ML.CENTROIDS(MODEL m, STRUCT(TRUE AS standardise))",

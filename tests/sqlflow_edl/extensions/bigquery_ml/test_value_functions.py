@@ -45,6 +45,11 @@ def column(session: Session, text: str) -> list[object]:
         ("ML.DISTANCE([0, x], [3, x + 4])", [5.0] * 5),
         ("ML.DISTANCE([0, x], [3, x - 4], 'MANHATTAN')", [7.0] * 5),
         ("round(ML.DISTANCE([1.0, 2.0], [2.0, 4.0], 'COSINE'), 9)", [0.0] * 5),
+        ("ML.POLYNOMIAL_EXPAND(STRUCT(x, x + 1 AS y), 2).x_y", [0, 2, 6, 12, 20]),
+        ('ml.polynomial_expand(struct(x), 1)."x"', [0, 1, 2, 3, 4]),
+        ("ML.FEATURE_CROSS(STRUCT(x, k)).x_k", ["0_b", None, "2_a", "3_b", "4_c"]),
+        ("ML.ONE_HOT_ENCODER(k) OVER ()[1].index", [2, 0, 1, 2, 3]),
+        ("ML.HASH_BUCKETIZE(k, 1)", [0] * 5),
         ("ML.LP_NORM([3, -4], 2)", [5.0] * 5),
         ("ML.NORMALIZER([x, 0.0], 1)[1]", [None, 1.0, 1.0, 1.0, 1.0]),
         ("1 - ML.MIN_MAX_SCALER(ML.LP_NORM([x, 0], 2)) OVER ()", [1.0, 0.75, 0.5, 0.25, 0.0]),
@@ -98,7 +103,7 @@ def test_a_schema_ml_of_the_database_is_its_own(session: Session) -> None:
         ("ML.NGRAMS([k], [2, 1])", "least and the most"),
         ("ML.DISTANCE([1], [2], 'HAMMING')", "not 'HAMMING'"),
         ("ML.LP_NORM([1], 0.5)", "from 1 on"),
-        ("ML.FEATURE_CROSS(STRUCT(x))", "no function ML.FEATURE_CROSS"),
+        ("ML.FEATURE_CROSS(STRUCT(x))", "crosses two columns"),
     ],
 )
 def test_other_arguments_are_an_error_at_their_place(session: Session, call: str, why: str) -> None:

@@ -1,0 +1,99 @@
+"""ALTER MODEL: a model gets another name; other changes name what does the same here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from edl.errors import ErrorList, SQLFlowError
+from sqlflow_edl.session.session import Session
+from tests.sessions import open_in_folder
+
+TRAIN = "CREATE MODEL {} OPTIONS(model_type='BOOSTED_TREE_REGRESSOR', max_iterations=1, input_label_cols=['y']) AS "
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with open_in_folder(tmp_path_factory.mktemp("renamed")) as opened:
+        opened.run("CREATE TABLE t AS SELECT range AS x, range * 2.0 AS y FROM range(40)")
+        for name in ("shop.old", "taken"):
+            opened.run(TRAIN.format(name) + "SELECT * FROM t")
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "text", ["ALTER MODEL `shop.{}` RENAME TO `shop.{}`", "alter model /* a */ shop.{} rename to shop.{} ;"]
+)
+def test_a_renamed_model_predicts_under_its_new_name(session: Session, text: str) -> None:
+    [result] = session.run(text.format("old", "new"))
+    assert result.message == "shop.old is named shop.new, 1 version"
+    [rows] = session.run("SELECT count(predicted_y) AS n FROM ML.PREDICT(MODEL shop.new, TABLE t)")
+    assert rows.to_arrow().to_pylist() == [{"n": 40}]
+    session.run("ALTER MODEL shop.new RENAME TO shop.old")
+
+
+def test_a_model_that_is_not_there_is_not_renamed_where_it_may_be_absent(session: Session) -> None:
+    [result] = session.run("ALTER MODEL IF EXISTS nothing RENAME TO something")
+    assert result.message == "there is no model nothing; nothing is renamed"
+
+
+def test_the_plan_says_how_many_versions_would_get_the_name(session: Session) -> None:
+    [statement] = session.parse("ALTER MODEL taken RENAME TO free")
+    [row] = session.plan(statement).to_arrow().to_pylist()
+    assert row["value"] == "would be named free, 1 version"
+    assert session.registry.has("taken")
+
+
+def test_later_statements_of_a_program_know_the_new_name(session: Session) -> None:
+    program = "ALTER MODEL taken RENAME TO other; SHOW TRAIN other; ALTER MODEL other RENAME TO taken"
+    assert len(session.run(program)) == 3
+    with pytest.raises(SQLFlowError, match="renamed to other by an earlier statement"):
+        session.run("ALTER MODEL taken RENAME TO other; SHOW TRAIN taken")
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "place", "hint"),
+    [
+        (
+            "ALTER MODEL taken RENAME TO shop.old",
+            "there is a model shop.old already",
+            "shop.old",
+            "DROP MODEL",
+        ),
+        ("ALTER MODEL take RENAME TO x", "there is no model take", "take", "taken"),
+        ("ALTER MODEL taken RENAME TO x@2", "names a version", "x@2", "write x"),
+        ("ALTER MODEL taken@1 RENAME TO x", "renamed with all its versions", "taken@1", "ALTER MODEL taken"),
+        ("ALTER MODEL taken RENAME TO x now", "unexpected now", "now", "leave it out"),
+        (
+            "ALTER MODEL taken SET OPTIONS(description = 'a')",
+            "no description",
+            "description",
+            "SHOW TRAIN taken",
+        ),
+        (
+            "ALTER MODEL taken SET OPTIONS(labels = [('a', 'b')])",
+            "have tags",
+            "labels",
+            "SET MODEL taken TAG",
+        ),
+        (
+            "ALTER MODEL taken SET OPTIONS(expiration_timestamp = TIMESTAMP '2030-01-01')",
+            "do not expire",
+            "expiration_timestamp",
+            "DROP MODEL",
+        ),
+        ("ALTER MODEL taken SET OPTIONS(descr = 'a')", "unknown option descr", "descr", "description"),
+        ("ALTER MODEL taken SET OPTIONS()", "the options are empty", "SET OPTIONS", "RENAME TO"),
+        ("ALTER MODEL taken TO x", "ALTER MODEL is not a statement", "ALTER MODEL", "RENAME TO n"),
+    ],
+)
+def test_what_cannot_be_altered_is_told_at_its_place(
+    session: Session, text: str, message: str, place: str, hint: str
+) -> None:
+    with pytest.raises(SQLFlowError, match=message) as raised:
+        session.run(text)
+    error = raised.value.errors[0] if isinstance(raised.value, ErrorList) else raised.value
+    assert error.span is not None
+    assert text[error.span.start : error.span.end] == place
+    assert hint in (error.hint or "")
