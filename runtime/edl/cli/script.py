@@ -14,7 +14,7 @@ from typing import TextIO
 
 import msgspec
 
-from edl.cli import machines, place
+from edl.cli import nodes, place
 from edl.cli.arguments import positive
 from edl.cli.foreign_options import ForeignCommand, takes_following_value
 from edl.cluster.local.client import SupervisedJob
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "       edl run --resume JOB"
     )
     place.add_arguments(parser)
-    machines.add_arguments(parser)
+    nodes.add_arguments(parser)
     parser.add_argument(
         "--workers",
         "--num_workers",
@@ -115,12 +115,12 @@ def run(options: argparse.Namespace) -> None:
     if options.on is not None:
         _run_elsewhere(script, options)
         return
-    several = machines.is_on_several(options)
+    several = nodes.has_several(options)
     with job_folder("run", " ".join(("edl run", options.script))) as job:
         script_run.write(job.path, script)
         threads = options.threads or max(1, available_cores() // options.workers)
-        if several and not machines.is_first(options):
-            _offer_machine(job, options, threads)
+        if several and not nodes.is_first(options):
+            _offer_node(job, options, threads)
             return
         (job.program / SPEC_FILE).write_bytes(to_json(_job_spec(options, script.workers)))
         how = RunSpec(
@@ -131,16 +131,16 @@ def run(options: argparse.Namespace) -> None:
             master_timeout=master_timeout(os.environ),
         )
         if several:
-            how = machines.use_machines(job, options, how)
+            how = nodes.use_nodes(job, options, how)
         print(f"job {job.id}", file=sys.stderr)
         _run_here(job, how)
 
 
-def _offer_machine(job: JobFolder, options: argparse.Namespace, threads: int) -> None:
+def _offer_node(job: JobFolder, options: argparse.Namespace, threads: int) -> None:
     """Let workers run here of a job with its master on another machine."""
     try:
         with _printing(job, sys.stdout):
-            machines.offer_machine(job, options, threads)
+            nodes.offer_node(job, options, threads)
     finally:
         script_run.forget(job.path)
 

@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def is_on_several(options: argparse.Namespace) -> bool:
+def has_several(options: argparse.Namespace) -> bool:
     """Return True if the run is one of several machines. Raises SemanticError if options do not fit together."""
     several = options.nnodes[1] > 1
     if not several:
@@ -96,7 +96,7 @@ def is_first(options: argparse.Namespace) -> bool:
     return any(map(_is_own, _addresses(host)))
 
 
-def use_machines(job: JobFolder, options: argparse.Namespace, how: RunSpec) -> RunSpec:
+def use_nodes(job: JobFolder, options: argparse.Namespace, how: RunSpec) -> RunSpec:
     """Return the RunSpec of a job that other machines join; write what they need into its folder."""
     host, port = _endpoint(options)
     address = options.local_addr or next(iter(_addresses(host)))
@@ -109,7 +109,7 @@ def use_machines(job: JobFolder, options: argparse.Namespace, how: RunSpec) -> R
     return msgspec.structs.replace(how, environment=environment, nodes=use)
 
 
-def offer_machine(job: JobFolder, options: argparse.Namespace, threads: int) -> None:
+def offer_node(job: JobFolder, options: argparse.Namespace, threads: int) -> None:
     """Offer this machine to the job, and return when that has ended.
 
     Raises ClusterError if it cannot take part, JobInterruptedError and JobCancelledError as the job ends.

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from edl import exit_codes
-from edl.cli.machines import is_first
 from edl.cli.main import _options, main
+from edl.cli.nodes import is_first
 
 GROUP = """
 import os, sys, time
