@@ -286,7 +286,9 @@ def test_directions_are_signs_of_columns(session: Session, written: str) -> None
         f"WITH monotone_constraints = {written}, model.framework = xgboost LABEL old INTO m"
     )
     [line] = [
-        text for text in generate(only.spec).files["model.py"].decode().splitlines() if "monotone" in text
+        text
+        for text in generate(only.spec).files["model.py"].decode().splitlines()
+        if "monotone" in text and text[0] != "#"
     ]
     signs = {"age": "1", "income": "-1"}
     wanted = ",".join(signs.get(next(spec.sources(each)), "0") for each in only.spec.features)
@@ -351,7 +353,9 @@ def test_lists_of_columns_are_numbers_of_the_matrix(session: Session, written: s
         f"WITH interaction_constraints = {written}, model.framework = lightgbm LABEL old INTO m"
     )
     [line] = [
-        text for text in generate(only.spec).files["model.py"].decode().splitlines() if "interaction" in text
+        text
+        for text in generate(only.spec).files["model.py"].decode().splitlines()
+        if "interaction" in text and text[0] != "#"
     ]
     places = {
         next(iter(spec.source_columns(each))): str(place) for place, each in enumerate(only.spec.features)

@@ -150,8 +150,8 @@ def test_its_own_reader_is_given_the_data_and_the_parameters(zoo: Path) -> None:
     [
         (
             "def feed(batch, mode):",
-            "def feed(dataset, mode, metadata):",
-            r"feed in .*net.py takes .*metadata",
+            "def feed(batch, mode, a, b):",
+            r"feed in .*net.py takes .*mode, a, b",
         ),
         ("def loss(", "def los(", "defines no loss"),
         ("WIDTH\n", "HEIGHT\n", "net.py:5: ImportError: cannot import name 'HEIGHT'"),
