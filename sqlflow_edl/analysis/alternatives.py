@@ -25,7 +25,7 @@ _CLASSIFICATION = re.compile(r"classif|logistic|logit|svc|naive_?bayes", re.IGNO
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What to train in place of a model of another system.
+    """Model to train in place of a model of another system.
 
     model: its name, empty for a search. settings: attributes of it -> the attributes of the other model that have the
     value, and the value without them. has_label: it predicts a label. needs_time: of a forecast.

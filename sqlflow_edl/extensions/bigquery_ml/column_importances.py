@@ -25,7 +25,7 @@ def explain_columns(function: ModelFunction) -> pa.Table:
             raise SemanticError(
                 "there is no explanation for each class",
                 span=by_class.value.span,
-                hint=Advice("write FALSE, or leave it out: that of all rows", "FALSE"),
+                hint=Advice("write FALSE, or leave it out: the explanation is of all rows", "FALSE"),
             )
         return _explain_classes(function)
     level = Attribute("explain.level", Constant("model", function.span), function.span)

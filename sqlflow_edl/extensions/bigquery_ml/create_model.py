@@ -82,7 +82,7 @@ _INSTEAD = {
     "contribution_analysis": "write SELECT … TO EXPLAIN my_model",
 }
 _OF_CODES = ("autoencoder", "pca")  # models that stand for a row by few numbers
-_CODES = "clusters of codes are those of SELECT … TO TRAIN DeepEmbeddedClustering INTO my_model"
+_CODES = "codes of rows are learned, and clustered, by SELECT … TO TRAIN DeepEmbeddedClustering INTO my_model"
 _FILES = ("onnx", "lightgbm", "xgboost", "tensorflow", "tensorflow_lite")  # model types of files
 _WITHOUT_LABEL = (MODELS["transform_only"], MODELS["kmeans"])
 _ORDER = "write CREATE MODEL … TRANSFORM(…) OPTIONS(…) AS SELECT …"

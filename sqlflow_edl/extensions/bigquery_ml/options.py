@@ -351,12 +351,12 @@ def _clusters(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
 def _initial_centres(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
     method = option_text(option).upper()
     if method == "CUSTOM":
-        reader.warn(option, "the start is that of k-means++")
+        reader.warn(option, "the start is k-means++")
     elif method not in ("KMEANS++", "RANDOM"):
         reader.refuse(
             option,
             f"{option.key} = {method} is not available",
-            "leave it out: the start is that of k-means++",
+            "leave it out: the start is k-means++",
         )
     yield from ()
 
@@ -372,7 +372,7 @@ def _holidays(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
     if len(names) == 1 and _COUNTRY.fullmatch(names[0]):
         yield replace(option, key="forecast.holidays", value=Constant(names[0], option.value.span))
     else:
-        reader.warn(option, "holidays are those of one country, such as US")
+        reader.warn(option, "holidays are of one country, such as US")
 
 
 def _limit(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:

@@ -141,7 +141,7 @@ def check_aggregation(call: PredictCall) -> None:
     for attribute in call.settings:
         if attribute.key == "perform_aggregation" and getattr(attribute.value, "value", None) is not True:
             raise SemanticError(
-                "the figures of a forecast are those of all its rows together",
+                "the figures of a forecast are of all its rows together",
                 span=attribute.value.span,
                 hint=Advice("write TRUE, or compare rows with ML.FORECAST", "TRUE"),
             )

@@ -44,7 +44,7 @@ def lose_master(subject: SlowJob, rows: int) -> Outcome:
 
 
 def went_on(folder: Path) -> bool:
-    """Whether work was done all the time until the next master counted something."""
+    """Return True if work was done all the time until the next master counted something."""
     moments = [moment for path in sorted((folder / "moments").iterdir()) for moment in read_moments(path)]
     first = _first(moments, epoch=2)
     lost = max(at for at in _counted(moments, epoch=1) if at < first)

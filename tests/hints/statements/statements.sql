@@ -422,7 +422,7 @@ SELECT x, y FROM t TO EXPLAIN of_numbers «USING zzq»;
 SELECT * FROM ML.DETECT_ANOMALIES(MODEL unusual, STRUCT(«0.9 AS anomaly_prob_threshold»), (SELECT x, w FROM t));
 
 -- site: sqlflow_edl.extensions.bigquery_ml.column_importances explain_columns
--- hint: write FALSE, or leave it out: that of all rows
+-- hint: write FALSE, or leave it out: the explanation is of all rows
 -- take: write (FALSE), or
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 SELECT * FROM ML.GLOBAL_EXPLAIN(MODEL of_numbers, STRUCT(«TRUE» AS class_level_explain));

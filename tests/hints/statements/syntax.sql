@@ -191,7 +191,7 @@ SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN BUCKETIZE(x, 3«» LABEL y INTO 
 SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y INTO m« APPEND»;
 
 -- site: sqlflow_edl.extensions.bigquery_ml.create_model 
--- hint: clusters of codes are those of SELECT … TO TRAIN DeepEmbeddedClustering INTO my_model
+-- hint: codes of rows are learned, and clustered, by SELECT … TO TRAIN DeepEmbeddedClustering INTO my_model
 -- take: TO TRAIN (DeepEmbeddedClustering) INTO
 -- as: SELECT x, w FROM t TO TRAIN \1 INTO bq
 «CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'AUTOENCODER') AS SELECT x, w FROM t»;
@@ -202,7 +202,7 @@ SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y INTO m« APPEND»;
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, fit_intercept = FALSE») AS SELECT x, y FROM t;
 
 -- site: sqlflow_edl.extensions.bigquery_ml.options _initial_centres
--- hint: leave it out: the start is that of k-means++
+-- hint: leave it out: the start is k-means++
 -- take: leave it out: the start
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3«, kmeans_init_method = 'FIRST'») AS SELECT x, w FROM t;
 

@@ -70,7 +70,7 @@ FORECAST = "model_type='arima_plus', time_series_timestamp_col='x', time_series_
         ("clean_spikes_and_dips=TRUE", "values are learned as they are"),
         ("adjust_step_changes=FALSE", ""),
         ("seasonalities=['WEEKLY', 'YEARLY']", "seasonalities has no effect"),
-        ("holiday_region=['US', 'CA']", "holidays are those of one country"),
+        ("holiday_region=['US', 'CA']", "holidays are of one country"),
         ("holiday_region='DE'", ""),
     ],
 )
