@@ -135,6 +135,11 @@ def _export_module(options: argparse.Namespace) -> None:
         job_runner.load_program(job.program, spec, threads=threads) as program,
     ):
         pinned = model_zoo.pinned_rows(program, options, job)
+        if pinned.rows < 2:
+            raise JobError(
+                f"an export needs 2 rows as an example, and --prediction_data has {pinned.rows}",
+                hint="give it some rows of the training data",
+            )
         blocks = Blocks(program, job_runner.open_rows(program, pinned, job.rows))
         example = blocks.read(0, min(EXAMPLE_ROWS, pinned.rows), "predict").arrays.features
         model_zoo.note_changes(spec, options.weights)

@@ -9,7 +9,6 @@ others offer their slots to it (`edl.cluster.nodes`).
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import os
 import socket
 import subprocess
@@ -73,8 +72,8 @@ def has_several(options: argparse.Namespace) -> bool:
     """Return True if the run is one of several machines. Raises SemanticError if options do not fit together."""
     several = options.nnodes[1] > 1
     if not several:
-        for name in ("rdzv_endpoint", "token_file", "local_addr"):
-            if getattr(options, name) is not None and name != "rdzv_endpoint":
+        for name in ("token_file", "local_addr"):
+            if getattr(options, name) is not None:
                 raise SemanticError(f"--{name} is for runs on several machines", hint="add --nnodes N")
         return False
     if options.on is not None:
@@ -99,13 +98,13 @@ def is_first(options: argparse.Namespace) -> bool:
 def use_nodes(job: JobFolder, options: argparse.Namespace, how: RunSpec) -> RunSpec:
     """Return the RunSpec of a job that other machines join; write what they need into its folder."""
     host, port = _endpoint(options)
-    address = options.local_addr or next(iter(_addresses(host)))
+    address = options.local_addr or _addresses(host)[0]
     folder = ClusterFolder(job.path)
     folder.write_join_token(_wait_for_token(options.token_file, creates=True))
     folder.mark_spread()
     identity = folder.write_identity(issue())
     environment = {**how.environment, HOST: address, TLS: str(identity)}
-    use = NodesUse(_join_address(address, port), options.nnodes[1], options.workers)
+    use = NodesUse(f"{address}:{port}", options.nnodes[1], options.workers)
     return msgspec.structs.replace(how, environment=environment, nodes=use)
 
 
@@ -117,7 +116,7 @@ def offer_node(job: JobFolder, options: argparse.Namespace, threads: int) -> Non
     host, port = _endpoint(options)
     folder = ClusterFolder(job.path)
     folder.write_join_token(_wait_for_token(options.token_file, creates=False))
-    head = _join_address(next(iter(_addresses(host))), port)
+    head = f"{_addresses(host)[0]}:{port}"
     folder.write_offer(
         NodeOffer(head, options.workers, threads, str(Path.cwd()), options.local_addr or "", JOIN_SECS)
     )
@@ -170,19 +169,18 @@ def _wait_for_token(file: Path | None, *, creates: bool) -> str:
 
 def _endpoint(options: argparse.Namespace) -> tuple[str, int]:
     text = options.rdzv_endpoint
-    host, colon, port = text.rpartition(":")
-    if not colon or (
-        ":" in host and not host.startswith("[")
-    ):  # a name, or an address of IPv6 without a port
-        return text.strip("[]"), PORT
+    host, colon, port = text.partition(":")
+    if not colon:
+        return host, PORT
     if not port.isdecimal() or not 0 < int(port) < 1 << 16:
         raise SemanticError(f"--rdzv_endpoint {text} has no port", hint="such as first:29400")
-    return host.strip("[]"), int(port)
+    return host, int(port)
 
 
 def _addresses(host: str) -> list[str]:
+    """Return the addresses of a machine in IPv4, which the master and its servers listen on."""
     try:
-        answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        answers = socket.getaddrinfo(host, None, family=socket.AF_INET, type=socket.SOCK_STREAM)
     except OSError as error:
         raise SemanticError(f"--rdzv_endpoint: {host} has no address: {error}") from None
     return list(dict.fromkeys(str(answer[4][0]) for answer in answers))
@@ -190,19 +188,12 @@ def _addresses(host: str) -> list[str]:
 
 def _is_own(address: str) -> bool:
     """Return True if the address is one of this machine."""
-    family = (
-        socket.AF_INET6 if ipaddress.ip_address(address.partition("%")[0]).version == 6 else socket.AF_INET
-    )
-    with socket.socket(family) as probe:
+    with socket.socket(socket.AF_INET) as probe:
         try:
             probe.bind((address, 0))
         except OSError:
             return False
     return True
-
-
-def _join_address(host: str, port: int) -> str:
-    return f"{host}:{port}"
 
 
 def _range(text: str) -> tuple[int, int]:

@@ -115,11 +115,11 @@ class _CSVWriter:
 def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:
     columns: dict[str, pa.Array] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        columns |= _flatten(name, column)
+        columns |= _flatten_column(name, column)
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _flatten(name: str, column: pa.Array) -> dict[str, pa.Array]:
+def _flatten_column(name: str, column: pa.Array) -> dict[str, pa.Array]:
     import pyarrow.compute as pc
 
     if pa.types.is_fixed_size_list(column.type):
@@ -128,7 +128,7 @@ def _flatten(name: str, column: pa.Array) -> dict[str, pa.Array]:
         return {name: column}
     fields: dict[str, pa.Array] = {}
     for field, values in zip(column.type, column.flatten(), strict=True):
-        fields |= _flatten(f"{name}_{field.name}", values)
+        fields |= _flatten_column(f"{name}_{field.name}", values)
     return fields
 
 

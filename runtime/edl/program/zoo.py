@@ -104,16 +104,16 @@ def _adapt_module(
     feed = functions.get("feed") or getattr(module, "feed", None) or getattr(module, "dataset_fn", None)
     if spec.framework not in ("keras", "torch") or not _takes_dataset(feed):
         return {}
-    if (
-        spec.framework == "torch"
-    ):  # a dataset of TensorFlow for a model of PyTorch, whose other functions are ours
+    if spec.framework == "torch":
+        # Only feed differs: it makes a dataset of TensorFlow for a model of PyTorch.
         return {"feed": load(f"{_ELASTICDL}.feeding", "TorchFeed")(feed, str(module.__file__))}
     names = ("custom_model", "loss", "eval_metrics_fn", "callbacks")
     of_module = {name: functions.get(name) or getattr(module, name, None) for name in names}
     of_module |= {"feed": feed, "custom_data_reader": reader}
     of_module = {name: function for name, function in of_module.items() if function is not None}
     adapt = load(f"{_ELASTICDL}.contract", "adapt_functions")
-    adapted: dict[str, object] = adapt(module, of_module, spec.kind, str(module.__file__))
+    with user_code(Path(str(module.__file__)), "callbacks()"):  # the other functions are called later
+        adapted: dict[str, object] = adapt(module, of_module, spec.kind, str(module.__file__))
     return adapted
 
 

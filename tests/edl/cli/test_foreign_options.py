@@ -157,7 +157,7 @@ def test_every_option_is_answered_and_the_page_tells_how(
     assert other == []
 
 
-def told(arguments: list[str], capsys: pytest.CaptureFixture[str], code: int = exit_codes.USAGE) -> str:
+def read_error(arguments: list[str], capsys: pytest.CaptureFixture[str], code: int = exit_codes.USAGE) -> str:
     assert main(arguments) == code
     return capsys.readouterr().err
 
@@ -225,13 +225,13 @@ def test_what_has_no_setting_is_named(arguments: list[str], message: str) -> Non
 def test_an_option_that_cannot_be_followed_says_what_to_do_instead(
     flag: str, instead: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    err = told(["train", *MODULE, flag], capsys)
+    err = read_error(["train", *MODULE, flag], capsys)
     assert f"{flag.partition('=')[0]} of ElasticDL" in err
     assert instead in err
 
 
 def test_an_option_without_effect_is_noted_and_its_value_with_it(capsys: pytest.CaptureFixture[str]) -> None:
-    err = told(
+    err = read_error(
         ["train", *MODULE, "--need_task_manager", "True", "--use_go_ps=true"], capsys, exit_codes.FAILED
     )
     assert "note: --need_task_manager of ElasticDL has no effect: it is always on\n" in err
@@ -249,7 +249,7 @@ def test_a_command_line_of_torchrun_starts_its_script(capsys: pytest.CaptureFixt
         "cpu",
         "--network-check",
     ]
-    err = told(["run", *torchrun, "missing.py", "--nnodes", "3"], capsys, exit_codes.FAILED)
+    err = read_error(["run", *torchrun, "missing.py", "--nnodes", "3"], capsys, exit_codes.FAILED)
     assert "there is no file missing.py" in err
     assert "note: --network-check of DLRover has no effect: edl.elastic compares" in err
     assert "--nnodes" not in err

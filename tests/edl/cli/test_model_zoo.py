@@ -364,3 +364,15 @@ def test_an_export_of_a_module_needs_rows(zoo: Path, capsys: pytest.CaptureFixtu
     command = ["export", "--model_def", "zoo_job_net.custom_model", "--weights", "m.zip", "--output", "m.pt2"]
     assert main(command) == 2
     assert "--prediction_data is required" in capsys.readouterr().err
+
+
+def test_an_export_of_a_module_needs_two_rows(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (zoo / "zoo_line.py").write_text(LINE)
+    (zoo / "rows.csv").write_text("a,b,y\n" + "1,2,3\n4,5,6\n" * 9)
+    (zoo / "row.csv").write_text("a,b,y\n1,2,3\n")
+    model = ("--model_def", "zoo_line.custom_model")
+    assert main(["train", *model, "--training_data", "rows.csv", "--output", "m.zip"]) == 0
+    export = ("export", *model, "--weights", "m.zip", "--prediction_data", "row.csv")
+    assert main([*export, "--output", "m.pt2"]) == 1
+    assert "an export needs 2 rows as an example, and --prediction_data has 1" in capsys.readouterr().err
+    assert not (zoo / "m.pt2").exists()

@@ -47,17 +47,17 @@ def went_on(folder: Path) -> bool:
     """Return True if work was done all the time until the next master counted something."""
     moments = [moment for path in sorted((folder / "moments").iterdir()) for moment in read_moments(path)]
     first = _first(moments, epoch=2)
-    lost = max(at for at in _counted(moments, epoch=1) if at < first)
+    lost = max(at for at in list_counts(moments, epoch=1) if at < first)
     worked = [moment.second for moment in moments if moment.what == "batch" and lost < moment.second < first]
     return first - lost > SECS and max(worked, default=lost) > lost + SECS * 0.8
 
 
-def _counted(moments: list[Moment], epoch: int) -> list[float]:
+def list_counts(moments: list[Moment], epoch: int) -> list[float]:
     return [moment.second for moment in moments if moment.what == "acknowledged" and moment.epoch == epoch]
 
 
 def _first(moments: list[Moment], epoch: int) -> float:
-    return min(_counted(moments, epoch))
+    return min(list_counts(moments, epoch))
 
 
 @pytest.fixture(scope="module")

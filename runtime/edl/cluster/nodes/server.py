@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -50,7 +49,6 @@ class Node:
     host: str
     slots: int
     writer: asyncio.StreamWriter | None = None
-    heard: float = 0.0  # time of the last sign of life
     keys: set[Key] = field(default_factory=set)  # of instances on it that have not ended
 
     @property
@@ -189,7 +187,7 @@ class NodeServer:
             writer.write(to_line(Sorry(f"the job has its {self._use.most} machines")))
             await writer.drain()
             return None
-        node = Node(f"{offer.machine} ({offer.host})", offer.host, offer.slots, writer, time.monotonic())
+        node = Node(f"{offer.machine} ({offer.host})", offer.host, offer.slots, writer)
         node.send(self._invitation(token))
         self._nodes.append(node)
         self._say(f"{node.machine} has joined with {node.slots} slots")
@@ -214,9 +212,8 @@ class NodeServer:
         try:
             while line := await asyncio.wait_for(reader.readline(), SILENCE):
                 message = from_agent_decoder.decode(line)
-                node.heard = time.monotonic()
                 if isinstance(message, Changed) and message.change.instance.key in node.keys:
-                    self._instances.change_elsewhere(_at(node, message.change))
+                    self._instances.change_elsewhere(_locate_change(node, message.change))
         except TimeoutError:
             self._say(f"{node.machine} has been silent for {SILENCE:g} s")
         except (OSError, msgspec.MsgspecError, ValueError):
@@ -248,6 +245,6 @@ class NodeServer:
         self._notify(room)
 
 
-def _at(node: Node, change: Change) -> Change:
+def _locate_change(node: Node, change: Change) -> Change:
     place = f"{node.machine} {change.place}".rstrip()
     return msgspec.structs.replace(change, place=place)

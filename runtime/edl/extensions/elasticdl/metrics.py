@@ -17,14 +17,12 @@ from edl.metrics import Metric, State
 Take = Callable[[Array], Any]  # what a metric compares, of the packed outputs
 
 
-class MeanOfRows(Metric):
-    """Mean of what a function of (labels, predictions) gives for each row."""
-
+class _ModuleMetric(Metric):
     higher_is_better = True
 
-    def __init__(self, name: str, function: Callable[..., Any], outputs: Take, labels: Take) -> None:
+    def __init__(self, name: str, metric: Any, outputs: Take, labels: Take) -> None:
         self._name = name
-        self._function = function
+        self._metric = metric
         self._outputs = outputs
         self._labels = labels
 
@@ -32,8 +30,12 @@ class MeanOfRows(Metric):
     def name(self) -> str:
         return self._name
 
+
+class MeanOfRows(_ModuleMetric):
+    """Mean of what a function of (labels, predictions) gives for each row."""
+
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
-        values = np.asarray(self._function(self._labels(labels), self._outputs(scores)), dtype=np.float64)
+        values = np.asarray(self._metric(self._labels(labels), self._outputs(scores)), dtype=np.float64)
         rows = len(labels)
         if values.size == 1:
             values = np.full(rows, values.item())
@@ -50,20 +52,8 @@ class MeanOfRows(Metric):
         return float(total[0] / count[0]) if count[0] else float("nan")
 
 
-class KerasMetric(Metric):
+class KerasMetric(_ModuleMetric):
     """Metric of Keras: its variables are sums over rows."""
-
-    higher_is_better = True
-
-    def __init__(self, name: str, metric: keras.metrics.Metric, outputs: Take, labels: Take) -> None:
-        self._name = name
-        self._metric = metric
-        self._outputs = outputs
-        self._labels = labels
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
         self._metric.reset_state()

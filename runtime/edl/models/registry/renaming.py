@@ -30,7 +30,7 @@ class StoredEvent(NamedTuple):
 
 
 def resolve_events(name: str, read: ReadEvents, end: RegistryEvent | None = None) -> list[StoredEvent]:
-    """Return the events of a name's last life, or of the life that the event `renamed` ends, without those of renaming.
+    """Return a name's events, except events of renaming: of its last life, or of the life that the event `end` ends.
 
     read: returns the events that are stored under a name.
     """

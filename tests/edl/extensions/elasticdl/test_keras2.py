@@ -11,7 +11,7 @@ from edl.extensions.elasticdl.keras2 import install
 
 
 @pytest.fixture(autouse=True)
-def _installed() -> None:
+def install_parts() -> None:
     install()
 
 
