@@ -1,10 +1,11 @@
 """Every model of the museum is read by today's code, and predicts what it predicted when it was written.
 
-On a processor with the instructions of the one on which a piece was written, all numbers are equal in all bits, with one thread or several.
-On others, libraries choose other instructions. Networks are computed in float32, with sums in another order: they are
-compared within `NETWORK`. Trees are computed in float64, of which NumPy's exponential differs in the last bit: they are
-compared within `DOUBLES`. With other instruction sets on one machine (`ATEN_CPU_CAPABILITY=default`,
-`ONEDNN_MAX_CPU_ISA=SSE41`) a third of the networks differed in the last digits of a float32.
+On a processor with the instructions of the one on which a piece was written, all numbers are equal in all bits, with
+one thread or several. On others, libraries choose other instructions. Networks are computed in float32, with sums in
+another order: they are compared within `NETWORK`. Trees are computed in float64, of which NumPy's exponential differs
+in the last bit: they are compared within `DOUBLES`. With other instruction sets on one machine
+(`ATEN_CPU_CAPABILITY=default`, `ONEDNN_MAX_CPU_ISA=SSE41`) a third of the networks differed in the last digits of a
+float32.
 """
 
 from __future__ import annotations
