@@ -44,7 +44,7 @@ class Need(NamedTuple):
     array. `places` has the positions of each read as `reading.shaped` returns them, group by group.
     """
 
-    ids: Mapping[str, Ids]
+    ids: dict[str, Ids]
     places: list[Any]
 
 
@@ -160,14 +160,31 @@ class Tables:
         places: list[Any] = []
         for group in self._groups:
             parts = [keys[read][start:end] for read in group.reads]
-            every = [flat_ids(part) for part in parts]
-            if some is not None:  # ids are distinct in order of first appearance
-                parts = [keys[read][some] for read in group.reads]
-                every += [flat_ids(part) for part in parts]
-            distinct, where = distinct_ids(every[0] if len(every) == 1 else np.concatenate(every))
-            places += _split(where[len(where) - sum(len(flat_ids(part)) for part in parts) :], parts)
+            shown = parts if some is None else [keys[read][some] for read in group.reads]
+            distinct, where = _find_distinct(parts if some is None else [*parts, *shown])
+            places += _split(where[len(where) - sum(len(flat_ids(part)) for part in shown) :], shown)
             ids |= dict.fromkeys(group.tables, distinct)
         return Need(ids, places)
+
+    def need_together(self, keys: Keys, start: int, end: int, size: int) -> tuple[dict[str, Ids], list[Need]]:
+        """Return the distinct ids that the rows [start, end) read, by table, and what each minibatch of `size` of them
+        reads. The ids of these needs are positions among the distinct ids.
+        """
+        ids: dict[str, Ids] = {}
+        needs = [Need({}, []) for _ in range(start, end, size)]
+        for group in self._groups:
+            parts = [keys[read][start:end] for read in group.reads]
+            distinct, where = _find_distinct(parts)
+            ids |= dict.fromkeys(group.tables, distinct)
+            found = [
+                _replace_ids(part, piece) for part, piece in zip(parts, _pieces(where, parts), strict=True)
+            ]
+            for number, need in enumerate(needs):
+                some = [part[number * size : (number + 1) * size] for part in found]
+                numbers, places = _find_distinct(some)
+                need.ids.update(dict.fromkeys(group.tables, numbers))
+                need.places.extend(_split(places, some))
+        return ids, needs
 
     def fetch(self, need: Need, *, train: bool) -> Fetched:
         """Return the rows from the source. `train` means that they are about to be trained."""
@@ -296,9 +313,25 @@ def _state(name: str, stored: StoredTable, limits: RowLimits) -> dict[str, Array
     return state
 
 
+def _find_distinct(parts: Sequence[Ids | Ragged]) -> tuple[Ids, Places]:
+    """Return the distinct ids of the parts in order of first appearance, and the position of each id among them."""
+    every = [flat_ids(part) for part in parts]
+    return distinct_ids(every[0] if len(every) == 1 else np.concatenate(every))
+
+
+def _pieces(places: Places, parts: Sequence[Ids | Ragged]) -> list[Places]:
+    """Return the positions of each part."""
+    return np.split(places, np.cumsum([len(flat_ids(part)) for part in parts])[:-1])
+
+
 def _split(places: Places, parts: Sequence[Ids | Ragged]) -> list[Any]:
     """Return the positions of each part, in its shape."""
-    ends = np.cumsum([len(flat_ids(part)) for part in parts])
-    return [
-        shape_positions(piece, part) for piece, part in zip(np.split(places, ends[:-1]), parts, strict=True)
-    ]
+    return [shape_positions(piece, part) for piece, part in zip(_pieces(places, parts), parts, strict=True)]
+
+
+def _replace_ids(part: Ids | Ragged, ids: Places) -> Ids | Ragged:
+    """Return a part with other ids in place of its own."""
+    values = ids.astype(np.int64)
+    return (
+        Ragged(values, part.offsets, part.weights) if isinstance(part, Ragged) else values.reshape(part.shape)
+    )

@@ -27,6 +27,7 @@ from edl.collectives.base import Group
 from edl.embeddings.model_tables import Cut, Fetched, Tables
 from edl.embeddings.optimizers import Optimizer
 from edl.errors import JobError, UserCodeError
+from edl.frameworks.exchange import Exchange
 from edl.program import Program
 from edl.program.user_model import place
 from edl.spec import TREES
@@ -165,6 +166,14 @@ class GradientAdapter(Adapter, Protocol):
         """Return loss and gradients of one minibatch, clipped as the optimizer clips them; only buffers change.
 
         `fetched` has its table rows; None gets them from the tables' source.
+        """
+        ...
+
+    def exchange_steps(self, rows: Minibatches, exchange: Exchange, first: int = 0) -> None:
+        """Compute the gradients of the minibatches in order, each with the parameters that the exchange gives, from the
+        minibatch `first` until the exchange ends the loop, which it does after the last one at the latest.
+
+        Raises the exchange's errors.
         """
         ...
 

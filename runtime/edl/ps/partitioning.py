@@ -61,6 +61,11 @@ class Placement:
             Layout(parameter for parameter in parameters if owner[parameter.name] == server)
             for server in range(servers)
         ]
+        self._pieces: list[list[slice]] = [[] for _ in range(servers)]  # of the vector of all parameters
+        at = 0
+        for one in parameters:
+            start, at = at, at + math.prod(one.shape)
+            self._pieces[owner[one.name]].append(slice(start, at))
         self.names = tuple(tuple(one.name for one in layout.parameters) for layout in self._layouts)
         self.sizes = tuple(load)
 
@@ -74,6 +79,26 @@ class Placement:
     def unflat(self, vector: Floats, server: int) -> dict[str, Floats]:
         """Return the parameters of that server by name, as views of its vector."""
         return self._layouts[server].unflat(vector)
+
+    def part(self, whole: Floats, server: int) -> Floats:
+        """Return the vector of that server from the vector of all parameters: itself if there is one server."""
+        if len(self._pieces) == 1:
+            return whole
+        pieces = [whole[piece] for piece in self._pieces[server]]
+        return np.concatenate(pieces) if pieces else whole[:0]
+
+    def whole(self, parts: Sequence[Floats]) -> Floats:
+        """Return the vector of all parameters from the servers' vectors."""
+        if len(parts) == 1:
+            return parts[0]
+        vector = np.empty(sum(self.sizes), np.float32)
+        for part, pieces in zip(parts, self._pieces, strict=True):
+            at = 0
+            for piece in pieces:
+                size = piece.stop - piece.start
+                vector[piece] = part[at : at + size]
+                at += size
+        return vector
 
 
 class IdPart(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +37,7 @@ from edl.frameworks.adapter import (
 )
 from edl.frameworks.base import NetworkAdapter, call_function, flatten_inputs
 from edl.frameworks.device import tell
+from edl.frameworks.exchange import Exchange, StepGradients, StepStart
 from edl.frameworks.least_squares import LeastSquares, LeastSquaresAdapter
 from edl.frameworks.torch import device as devices
 from edl.frameworks.torch import precision as precisions
@@ -48,7 +50,7 @@ from edl.frameworks.torch.embeddings import (
     with_gradient,
     with_rows_inside,
 )
-from edl.frameworks.torch.gradients import GradientParts
+from edl.frameworks.torch.gradients import GradientParts, ParameterVectors
 from edl.frameworks.torch.last_layer import last_inputs
 from edl.frameworks.torch.layers import BLOCKS
 from edl.frameworks.torch.optimizer_step import OptimizerSteps
@@ -150,6 +152,40 @@ class TorchAdapter(NetworkAdapter):
             for name, parameter in self._trainable().items()
         }
         return Gradients(float(loss), values | blocks())
+
+    def exchange_steps(self, rows: Minibatches, exchange: Exchange, first: int = 0) -> None:
+        self._threads.take(rows.size)
+        self.model.train()
+        vectors = self._vectors
+        start: StepStart | None = exchange.begin(first)
+        number = first
+        while start is not None:
+            some = rows.minibatch(number)
+            with self._user_code("the training step"):
+                vectors.assign(start.dense)
+                block = self._rows(start.fetched, True)
+                targets = self._targets(some.labels, some.weights)
+                loss = self._backward(self._tensors(some.features), block, *targets)
+                blocks = self._blocks(block.gradients())
+                self._clip()
+                gradients = StepGradients(
+                    float(loss),
+                    vectors.gradients(),
+                    {name: found.values for name, found in blocks().items()},
+                    vectors.buffers(),
+                    self.get_random,
+                )
+            start = exchange.end(gradients)
+            number += 1
+            if start is not None and start.steps_before:
+                if start.rate is not None:
+                    self.set_learning_rate(start.rate)
+                if self._scale is None or self._scale.passes(self._present_gradients()):
+                    self._steps.take()
+
+    @functools.cached_property
+    def _vectors(self) -> ParameterVectors:
+        return ParameterVectors(self.model, self._buffers(), self._device)
 
     def apply(self, gradients: Mapping[str, Any]) -> None:
         for name, parameter in self.model.named_parameters():

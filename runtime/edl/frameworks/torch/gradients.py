@@ -8,9 +8,10 @@ decay would change it. The layout is computed once, because a part is built in e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -135,3 +136,48 @@ class GradientParts:
         count = len(self._parameters)
         self._gradients, self._used = places[:count], places[-1]
         self._loss, self._moving = places[count].view(()), places[count + 1 : -1]
+
+
+class ParameterVectors:
+    """Trainable parameters, gradients and buffers of a model as vectors, for servers that hold them.
+
+    `buffers` are their paths in the model, in order.
+    """
+
+    def __init__(self, model: nn.Module, buffers: Iterable[str], device: torch.device) -> None:
+        self._device = device
+        self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self._sizes = [parameter.numel() for parameter in self._parameters]
+        self._received = torch.empty(sum(self._sizes))
+        places = [path.rpartition(".") for path in buffers]
+        self._places = [(model.get_submodule(module), name) for module, _, name in places]
+
+    def assign(self, values: Array | None) -> None:
+        """Set the parameters, float32 (size,)."""
+        if values is None or not self._parameters:
+            return
+        np.copyto(self._received.numpy(), values)  # a tensor cannot be a view of a message, which is read-only
+        with torch.no_grad():
+            torch._foreach_copy_(self._parameters, self._views(self._received.to(self._device)))
+
+    def gradients(self) -> Array:
+        """Return the gradients of the parameters in new memory; zeros for a parameter without one."""
+        vector = torch.empty(sum(self._sizes), device=self._device)
+        gradients = [parameter.grad for parameter in self._parameters]
+        for place, gradient in zip(self._views(vector), gradients, strict=True):
+            if gradient is None:
+                place.zero_()
+            else:
+                place.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
+        return array_of(vector)
+
+    def buffers(self) -> Array:
+        """Return copies of the buffers."""
+        tensors = [getattr(module, name) for module, name in self._places]
+        if not tensors:
+            return np.empty(0, np.float32)
+        return np.concatenate([array_of(tensor).astype(np.float32).ravel() for tensor in tensors])
+
+    def _views(self, vector: torch.Tensor) -> list[torch.Tensor]:
+        pieces = vector.split_with_sizes(self._sizes)
+        return [piece.view_as(parameter) for piece, parameter in zip(pieces, self._parameters, strict=True)]

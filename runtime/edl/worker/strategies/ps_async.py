@@ -10,20 +10,21 @@ parameters lack this worker's last push, and all pushes that other workers made 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from edl.checkpoints import CheckpointStore
-from edl.embeddings import StoredTable, sum_parts
+from edl.embeddings.local_rows import LocalRows
 from edl.embeddings.model_tables import Need, RowGradients
 from edl.embeddings.table import Ids
 from edl.frameworks.adapter import Floats, Minibatches
+from edl.frameworks.exchange import StepGradients, StepStart
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
-from edl.worker.strategies.base import VoidError, add_minibatch
-from edl.worker.strategies.ps_base import ServerStrategy, progress
+from edl.worker.strategies.base import VoidError
+from edl.worker.strategies.ps_base import CallProgress, ServerStrategy, name_rows, progress, start_step
 from edl.worker.strategies.ps_model import (
     ModelPush,
     PullCall,
@@ -58,9 +59,9 @@ class PushStrategy(ServerStrategy):
         self._pushing = None
         self._answered = self._sent
 
-    def _push(self, push: ModelPush, following: Need | None) -> PushCall:
-        """Start a push together with the pull for a following minibatch. The previous push must have been answered."""
-        self._pushing = self._parameters.push(push, following.ids if following else None)
+    def _push(self, push: ModelPush, following: Mapping[str, Ids] | None) -> PushCall:
+        """Start a push, with the pull of these rows for a following minibatch. The previous push must be answered."""
+        self._pushing = self._parameters.push(push, following)
         self._sent += 1
         return self._pushing
 
@@ -83,36 +84,80 @@ class PushStrategy(ServerStrategy):
 
 
 class Asynchronous(PushStrategy):
+    """Strategy that pushes a minibatch once the push before it is answered: with the answer come the parameters of the
+    following minibatch.
+    """
+
+    _call: CallProgress
+    _pulled: PulledModel  # parameters of the present minibatch
+    _now: Need
+    _following: Need | None
+    _pulling: PullCall | None  # first pull for a following minibatch
+
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         self._ready()
-        tables = self._adapter.tables
-        keys = tables.keys(rows.features)
+        self._call = CallProgress(self._adapter.tables, rows, done, rates)
+        self._adapter.exchange_steps(rows, self)
+        return self._call.losses
 
-        def need(number: int) -> Need | None:
-            start = number * rows.size
-            return tables.need(keys, start, start + rows.size) if number < rows.steps else None
-
-        losses = []
-        now, following = need(0), need(1)
-        pulled: PulledModel | None = self._parameters.pull(now.ids if now else {}).result()
-        pulling: PullCall | None = self._parameters.pull(following.ids) if following else None
+    def begin(self, number: int) -> StepStart:
+        now, self._following = self._call.need(number), self._call.need(number + 1)
+        assert now is not None  # noqa: S101 - a call has a minibatch
+        pulling = self._parameters.pull(now.ids)
+        self._pulled, self._now = pulling.result(), now
+        self._pulling = self._parameters.pull(self._following.ids) if self._following else None
         self._settle()
-        for number in range(rows.steps):
-            assert now is not None and pulled is not None  # noqa: S101 - there is another minibatch
-            some, step, versions = rows.minibatch(number), pulled.step, pulled.versions
-            gradients = self._gradients(pulled, now, some)
-            losses.append(gradients.loss)
-            done = add_minibatch(done, some, gradients.loss)
-            if pulling is not None:
-                pulled, pulling = pulling.result(), None
-            else:
-                pulled = self._take_pulled()
-            now, following = following, need(number + 2)
-            state = self._state()
-            rate = self._rate(step, rates)
-            push = ModelPush(gradients.values, rate, len(some.labels), progress(done), versions, state)
-            self._push(push, following)
-        return np.array(losses, np.float32)
+        return start_step(self._pulled, self._now)
+
+    def end(self, gradients: StepGradients) -> StepStart | None:
+        call, pulled, following = self._call, self._pulled, self._following
+        rows, done = call.count_rows(), call.add(gradients.loss)
+        if self._pulling is not None:
+            answer, self._pulling = self._pulling.result(), None
+        else:
+            answer = self._take_pulled()
+        push = ModelPush(
+            gradients.dense,
+            name_rows(self._now, gradients.rows),
+            self._rate(pulled.step, call.rates),
+            rows,
+            progress(done),
+            pulled.versions,
+            self._changed_state(gradients.buffers),
+        )
+        self._following = call.need(call.number + 1)
+        self._push(push, self._following.ids if self._following else None)
+        if following is None or answer is None:
+            return None
+        self._pulled, self._now = answer, following
+        return start_step(answer, following)
+
+
+@dataclass
+class _StepGroup:
+    """Minibatches of `LocalSteps` between a pull and a push: what they read together and one by one, and the sums of
+    their gradients, rates and rows.
+    """
+
+    pulled: PulledModel
+    ids: dict[str, Ids]
+    needs: Sequence[Need]
+    local: LocalRows
+    number: int = 0  # of the present one
+    dense: Floats | None = None
+    rate: float = 0.0
+    rows: int = 0
+
+    def add(self, gradients: StepGradients, rate: float, rows: int) -> None:
+        self.local.add(self.needs[self.number].ids, gradients.rows)
+        self.dense = gradients.dense if self.dense is None else self.dense + gradients.dense
+        self.rate += rate
+        self.rows += rows
+        self.number += 1
+
+    @property
+    def is_complete(self) -> bool:
+        return self.number == len(self.needs)
 
 
 class LocalSteps(PushStrategy):
@@ -122,8 +167,11 @@ class LocalSteps(PushStrategy):
     gradients are pushed as one: their sum over the root of k, with the sum of their rates over the root of k. For plain
     SGD that equals all of their steps. Optimizers that use no more than the direction of a gradient take a step that is
     longer by the root of k, as with a minibatch k times as large (Krizhevsky 2014, Malladi et al. 2022). With k = 1 it
-    is a plain push. Rows are updated in the model's own tables, which are refilled for each group.
+    is a plain push.
     """
+
+    _call: CallProgress
+    _group: _StepGroup
 
     def __init__(self, parameters: ServerParameters, store: CheckpointStore, group: int) -> None:
         super().__init__(parameters, store)
@@ -131,79 +179,49 @@ class LocalSteps(PushStrategy):
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         self._ready()
-        tables = self._adapter.tables
-        keys = tables.keys(rows.features)
-        size = self.group * rows.size
+        self._call = CallProgress(self._adapter.tables, rows, done, rates)
+        self._adapter.exchange_steps(rows, self)
+        return self._call.losses
 
-        def need(first: int) -> Need | None:
-            start = first * rows.size
-            return tables.need(keys, start, start + size) if first < rows.steps else None
-
-        losses: list[float] = []
-        now = need(0)
-        pulled: PulledModel | None = self._parameters.pull(now.ids if now else {}).result()
+    def begin(self, number: int) -> StepStart:
+        ids, needs = self._call.need_together(number, self.group)
+        pulling = self._parameters.pull(ids)
+        pulled = pulling.result()
         self._settle()
-        for first in range(0, rows.steps, self.group):
-            assert now is not None and pulled is not None  # noqa: S101 - there is another group
-            step = pulled.step * self.group  # a push counts as `group` steps in the schedule
-            self._begin(pulled, now)
-            sums = _Sums()
-            rate, before = 0.0, done.rows
-            last = min(first + self.group, rows.steps) - 1
-            for number in range(first, last + 1):
-                some = rows.minibatch(number)
-                gradients = self._adapter.gradients(some.features, some.labels, some.weights)
-                sums.add(gradients.values)
-                losses.append(gradients.loss)
-                done = add_minibatch(done, some, gradients.loss)
-                own_rate = self._rate(step + number - first, rates)
-                rate += own_rate
-                if rates is not None:
-                    self._adapter.set_learning_rate(own_rate)
-                if number < last:  # no forward pass follows the last step
-                    self._adapter.apply(gradients.values)
-            now = need(first + self.group)
-            root = sums.count**0.5
-            rows_done = done.rows - before
-            push = ModelPush(
-                sums.over(root), rate / root, rows_done, progress(done), pulled.versions, self._state()
-            )
-            self._push(push, now)
-            pulled = self._take_pulled() if now is not None else None
-        return np.array(losses, np.float32)
+        return self._start_group(pulled, ids, needs)
 
-    def _begin(self, pulled: PulledModel, need: Need) -> None:
-        """Copy the pulled parameters into the model."""
-        self._take(pulled)
-        orders = {id(ids): np.argsort(ids) for ids in need.ids.values()}
-        for name, ids in need.ids.items():
-            order, table = orders[id(ids)], self._adapter.tables.tables[name]
-            slots = np.empty((len(ids), 0, table.spec.dim), np.float32)
-            table.load(StoredTable(ids[order], pulled.blocks[name][order], slots, 0))
+    def end(self, gradients: StepGradients) -> StepStart | None:
+        call, group = self._call, self._group
+        number = group.number
+        step = group.pulled.step * self.group + number  # a push counts as `group` steps in the schedule
+        rate = self._rate(step, call.rates)
+        group.add(gradients, rate, call.count_rows())
+        done = call.add(gradients.loss)
+        if not group.is_complete:  # no forward pass follows the last step
+            group.local.step(group.needs[number].ids, gradients.rows, rate)
+            rows = group.local.fetch(group.needs[group.number])
+            return StepStart(None, rows, steps_before=True, rate=None if call.rates is None else rate)
+        ids, needs = call.need_together(call.number, self.group) if not call.is_complete else ({}, [])
+        root = np.float32(group.number**-0.5)
+        assert group.dense is not None  # noqa: S101 - it has a minibatch
+        push = ModelPush(
+            group.dense * root,
+            {name: RowGradients(group.ids[name], total * root) for name, total in group.local.sums.items()},
+            group.rate * float(root),
+            group.rows,
+            progress(done),
+            group.pulled.versions,
+            self._changed_state(gradients.buffers),
+        )
+        self._push(push, ids if needs else None)
+        if not needs:
+            return None
+        pulled = self._take_pulled()
+        assert pulled is not None  # noqa: S101 - it was asked for
+        return self._start_group(pulled, ids, needs)
 
-
-class _Sums:
-    """Sum of the gradients of several minibatches."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._dense: dict[str, Floats] = {}
-        self._rows: dict[str, list[tuple[Ids, Floats]]] = {}
-
-    def add(self, values: Mapping[str, Any]) -> None:
-        self.count += 1
-        for name, value in values.items():
-            if isinstance(value, RowGradients):
-                self._rows.setdefault(name, []).append((value.ids, np.asarray(value.values)))
-            elif name in self._dense:
-                self._dense[name] += np.asarray(value)
-            else:
-                self._dense[name] = np.asarray(value).copy()
-
-    def over(self, divisor: float) -> dict[str, Any]:
-        share = np.float32(1 / divisor)
-        rows = {name: sum_parts(parts) for name, parts in self._rows.items()}
-        return {
-            **{name: total * share for name, total in self._dense.items()},
-            **{name: RowGradients(ids, total * share) for name, (ids, total) in rows.items()},
-        }
+    def _start_group(self, pulled: PulledModel, ids: dict[str, Ids], needs: Sequence[Need]) -> StepStart:
+        self._learn(pulled)
+        local = LocalRows(self._parameters.definition.optimizer, pulled.blocks)
+        self._group = _StepGroup(pulled, ids, needs, local)
+        return StepStart(pulled.dense, local.fetch(needs[0]))

@@ -17,15 +17,17 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from edl.checkpoints import CheckpointStore, GoneError
-from edl.embeddings.model_tables import Fetched, Need
+from edl.embeddings.model_tables import Fetched, Need, RowGradients, Tables
 from edl.embeddings.table import Ids
-from edl.frameworks.adapter import Floats, Gradients, Minibatches
+from edl.frameworks.adapter import Floats, Minibatches
+from edl.frameworks.exchange import StepStart
 from edl.models.weights import Weights
 from edl.ps import messages as msg
 from edl.ps.checkpoint import manifests
 from edl.ps.checkpoint.content import Progress
 from edl.tasks.task import Report, Round
 from edl.worker.learning_rate import Rates
+from edl.worker.strategies.base import add_minibatch
 from edl.worker.strategies.ps_export import export_parameters, with_own
 from edl.worker.strategies.ps_model import PulledModel, ServerParameters
 
@@ -138,29 +140,76 @@ class ServerStrategy(ABC):
     def _take(self, pulled: PulledModel) -> None:
         """Load pulled parameters into the model."""
         self._learn(pulled)
-        self._adapter.set_trainable(pulled.dense)
+        if pulled.dense is not None:
+            self._adapter.set_trainable(self._parameters.dense.unflat(pulled.dense))
         if pulled.state is not None:
             self._adapter.set_buffers(pulled.state)
 
     def _learn(self, pulled: PulledModel) -> None:
         self.step = max(self.step, pulled.step)
 
-    def _gradients(self, pulled: PulledModel, need: Need, rows: Minibatches) -> Gradients:
-        self._take(pulled)
-        fetched = Fetched(need.ids, pulled.blocks, need.places)
-        return self._adapter.gradients(rows.features, rows.labels, rows.weights, fetched)
-
     def _rate(self, step: int, rates: Rates | None) -> float:
         """Return the learning rate of the step after `step` steps of all workers."""
         return float(rates(step, 1)[0]) if rates is not None else self._adapter.learning_rate(step)
 
-    def _state(self) -> Floats | None:
+    def _changed_state(self, buffers: Floats) -> Floats | None:
         """Return the model's buffers, or None if they have not changed since the last push."""
-        state = self._parameters.state.flat(self._adapter.get_buffers())
-        if not state.size or (self._pushed_state is not None and np.array_equal(state, self._pushed_state)):
+        if not buffers.size:
             return None
-        self._pushed_state = state
-        return state
+        if self._pushed_state is not None and np.array_equal(buffers, self._pushed_state):
+            return None
+        self._pushed_state = buffers
+        return buffers
+
+
+class CallProgress:
+    """Minibatches of one call of `train`: the table rows that they read, their losses, and the progress of the task."""
+
+    def __init__(self, tables: Tables, rows: Minibatches, done: Report, rates: Rates | None) -> None:
+        self.rows, self.done, self.rates = rows, done, rates
+        self._tables = tables
+        self._keys = tables.keys(rows.features)
+        self._losses: list[float] = []
+
+    @property
+    def number(self) -> int:
+        """Number of minibatches that are done, and of the present one."""
+        return len(self._losses)
+
+    @property
+    def is_complete(self) -> bool:
+        return self.number == self.rows.steps
+
+    @property
+    def losses(self) -> Floats:
+        return np.array(self._losses, np.float32)
+
+    def need(self, number: int) -> Need | None:
+        """Return what a minibatch reads, or None behind the last one."""
+        start = number * self.rows.size
+        return (
+            self._tables.need(self._keys, start, start + self.rows.size) if number < self.rows.steps else None
+        )
+
+    def need_together(self, number: int, count: int) -> tuple[dict[str, Ids], list[Need]]:
+        """Return what so many minibatches read from this one on; see `Tables.need_together`."""
+        size = self.rows.size
+        end = min((number + count) * size, len(self.rows.labels))
+        return self._tables.need_together(self._keys, number * size, end, size)
+
+    def count_rows(self) -> int:
+        """Return the number of rows of the present minibatch."""
+        return min(self.rows.size, len(self.rows.labels) - self.number * self.rows.size)
+
+    def add(self, loss: float) -> Report:
+        """Count the present minibatch as done; return the progress of the task with it."""
+        self.done = self.with_present(loss)
+        self._losses.append(loss)
+        return self.done
+
+    def with_present(self, loss: float) -> Report:
+        """Return the progress of the task with the present minibatch."""
+        return add_minibatch(self.done, self.rows.minibatch(self.number), loss)
 
 
 class _ServerRows:
@@ -171,6 +220,16 @@ class _ServerRows:
 
     def rows(self, ids: Mapping[str, Ids], *, train: bool) -> dict[str, Floats]:
         return self._parameters.pull(ids, dense=False).result().blocks
+
+
+def start_step(pulled: PulledModel, need: Need) -> StepStart:
+    """Return a minibatch's pulled parameters."""
+    return StepStart(pulled.dense, Fetched(need.ids, pulled.blocks, need.places))
+
+
+def name_rows(need: Need, gradients: Mapping[str, Floats]) -> dict[str, RowGradients]:
+    """Return the gradients of the rows that a minibatch has read, with their ids."""
+    return {name: RowGradients(ids, gradients[name]) for name, ids in need.ids.items()}
 
 
 def progress(done: Report) -> Progress:

@@ -7,11 +7,10 @@ strategies decide when to pull and push (`edl.worker.strategies.ps_async`, `edl.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from edl.arrays import Array
+from edl.embeddings.model_tables import RowGradients
 from edl.embeddings.table import Floats, Ids
 from edl.frameworks.adapter import GradientAdapter
 from edl.ps import messages as msg
@@ -27,12 +26,12 @@ Weights = Callable[[], Mapping[str, Array] | None]  # initial weights, or None f
 
 
 class PulledModel(NamedTuple):
-    """Answers of all servers to a pull: their `versions`, dense parameters, and rows by table in `blocks`. For
-    `private` see `edl.ps.messages.Pull`.
+    """Answers of all servers to a pull: their `versions`, the vector of all dense parameters, if it was asked for, and
+    rows by table in `blocks`. For `private` see `edl.ps.messages.Pull`.
     """
 
     versions: tuple[Version, ...]
-    dense: dict[str, Floats]
+    dense: Floats | None
     blocks: dict[str, Floats]
     state: dict[str, Floats] | None
     private: bytes
@@ -51,11 +50,12 @@ class PulledModel(NamedTuple):
 class ModelPush(NamedTuple):
     """Content of one push to all servers.
 
-    `gradients` are an adapter's gradients, the mean over `rows`, computed on the `versions` of the servers. `state` has
-    the flat buffers, or None if they have not changed.
+    The gradients are the mean over `rows`, computed on the `versions` of the servers: `dense` is the vector of all
+    dense parameters, `tables` has the rows by table. `state` has the flat buffers, or None if they have not changed.
     """
 
-    gradients: Mapping[str, Any]
+    dense: Floats
+    tables: Mapping[str, RowGradients]
     rate: float
     rows: int
     progress: Progress
@@ -100,6 +100,7 @@ class ServerParameters:
         self.definition = _definition(adapter)
         self.tables = tuple(spec.name for spec in self.definition.tables)
         self.state = Layout(self.definition.state)
+        self.dense = Layout(self.definition.dense)
         self._placement = Placement(self.definition.dense, 1)
         self._sequence = 0
         self._counted = (-1, 0, 0)  # generation, and the answered pushes and their rows in it
@@ -172,7 +173,7 @@ class ServerParameters:
         if self._counted[0] != self.servers.generation:
             self._counted = (self.servers.generation, 0, 0)
         _, earlier, earlier_rows = self._counted
-        gradients = {name: push.gradients[name] for name in self.tables}
+        gradients = {name: push.tables[name] for name in self.tables}
         pushed = self._split({name: row_gradients.ids for name, row_gradients in gradients.items()})
         parts = self._split(ids) if ids is not None else {}
         pulls = (
@@ -198,10 +199,10 @@ class ServerParameters:
                 earlier_rows=earlier_rows,
                 computed_on=push.versions[server].step if push.versions else -1,
             )
-            arrays: list[Array] = [self._placement.flat(push.gradients, server)]
+            arrays: list[Array] = [self._placement.part(push.dense, server)]
             for name, row_gradients in gradients.items():
                 part = pushed[name][server]
-                arrays += [part.ids, part.of(np.asarray(row_gradients.values))]
+                arrays += [part.ids, part.of(row_gradients.values)]
             if leads and push.state is not None:
                 arrays.append(push.state)
             if ids is not None:
@@ -252,20 +253,21 @@ class ServerParameters:
         self, answers: Mapping[int, tuple[msg.Pulled, list[Array]]], parts: Mapping[str, list[IdPart]]
     ) -> PulledModel:
         """Combine the answers of all servers."""
-        dense: dict[str, Floats] = {}
+        dense: list[Floats] = []
         blocks: dict[str, list[Floats]] = {name: [] for name in parts}
         state: dict[str, Floats] | None = None
-        for server, (header, answer_arrays) in sorted(answers.items()):
+        for _, (header, answer_arrays) in sorted(answers.items()):
             arrays = iter(answer_arrays)
             if header.dense:
-                dense |= self._placement.unflat(next(arrays), server)
+                dense.append(next(arrays))
             for name in parts:
                 blocks[name].append(next(arrays))
             if header.state:
                 state = self.state.unflat(next(arrays))
         versions = tuple(header.version for _, (header, _) in sorted(answers.items()))
         rows = {name: join_blocks(parts[name], blocks_of_table) for name, blocks_of_table in blocks.items()}
-        return PulledModel(versions, dense, rows, state, answers[0][0].private)
+        whole = self._placement.whole(dense) if dense else None
+        return PulledModel(versions, whole, rows, state, answers[0][0].private)
 
 
 class PullCall:

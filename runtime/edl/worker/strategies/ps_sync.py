@@ -12,17 +12,16 @@ from __future__ import annotations
 import time
 from collections import deque
 
-import numpy as np
-
 from edl.checkpoints import CheckpointStore
 from edl.embeddings.model_tables import Need
-from edl.frameworks.adapter import Floats, Gradients, Minibatches
+from edl.frameworks.adapter import Floats, Minibatches
+from edl.frameworks.exchange import StepGradients, StepStart
 from edl.ps import messages as msg
 from edl.ps.checkpoint.content import Version
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
-from edl.worker.strategies.base import VoidError, add_minibatch
-from edl.worker.strategies.ps_base import ServerStrategy, progress
+from edl.worker.strategies.base import VoidError
+from edl.worker.strategies.ps_base import CallProgress, ServerStrategy, name_rows, progress, start_step
 from edl.worker.strategies.ps_client import CALL_SECS
 from edl.worker.strategies.ps_model import ModelPush, PulledModel, ServerParameters
 
@@ -31,6 +30,14 @@ WAIT_SECS = 2.0  # for a call that waits for other workers, before it is repeate
 
 class Synchronous(ServerStrategy):
     """Strategy with `size` gradients per round. `alone` is True if no other worker contributes."""
+
+    _call: CallProgress
+    # Buffers and random numbers after the last confirmed minibatch, from which the next one is computed again.
+    _confirmed_state: Floats
+    _confirmed_random: bytes
+    _need: Need  # of the present minibatch, with its parameters and the moment at which they were there
+    _pulled: PulledModel
+    _began: float
 
     def __init__(
         self, parameters: ServerParameters, store: CheckpointStore, size: int, *, alone: bool
@@ -67,37 +74,36 @@ class Synchronous(ServerStrategy):
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         self._ready()
-        tables = self._adapter.tables
-        keys = tables.keys(rows.features)
-        losses = []
-        for number in range(rows.steps):
-            start = number * rows.size
-            need, some = tables.need(keys, start, start + rows.size), rows.minibatch(number)
-            gradients, done = self._step(need, some, done, rates)
-            losses.append(gradients.loss)
-        return np.array(losses, np.float32)
-
-    def _step(
-        self, need: Need, rows: Minibatches, done: Report, rates: Rates | None
-    ) -> tuple[Gradients, Report]:
-        """Confirm a gradient of the minibatch, computing it again as often as needed."""
-        before = self._adapter.get_buffers(), self._adapter.get_random()
-        while True:
-            pulled = self._pull(need)
-            began = time.monotonic()
-            gradients = self._gradients(pulled, need, rows)
-            self._took = time.monotonic() - began
-            now = add_minibatch(done, rows, gradients.loss)
-            confirmed = False
+        self._call = call = CallProgress(self._adapter.tables, rows, done, rates)
+        self._confirmed_state = self._parameters.state.flat(self._adapter.get_buffers())
+        self._confirmed_random = self._adapter.get_random()
+        while not call.is_complete:
             try:
-                confirmed = self._confirm(gradients, pulled, len(rows.labels), now, rates)
+                self._adapter.exchange_steps(rows, self, call.number)
             finally:
-                if not confirmed:
-                    self._adapter.set_buffers(before[0])
-                    self._adapter.set_random(before[1])
+                if not call.is_complete:  # the last gradient is void, or computed again
+                    self._adapter.set_buffers(self._parameters.state.unflat(self._confirmed_state))
+                    self._adapter.set_random(self._confirmed_random)
                     self._pushed_state = None
-            if confirmed:
-                return gradients, now
+        return call.losses
+
+    def begin(self, number: int) -> StepStart:
+        need = self._call.need(number)
+        assert need is not None  # noqa: S101 - there is such a minibatch
+        self._need, self._pulled = need, self._pull(need)
+        self._began = time.monotonic()
+        return start_step(self._pulled, need)
+
+    def end(self, gradients: StepGradients) -> StepStart | None:
+        """Confirm the gradient; end the loop if its round is over, so that it is computed again."""
+        call = self._call
+        self._took = time.monotonic() - self._began
+        random = gradients.random()
+        if not self._confirm(gradients, call.with_present(gradients.loss), random):
+            return None
+        call.add(gradients.loss)
+        self._confirmed_state, self._confirmed_random = gradients.buffers, random
+        return None if call.is_complete else self.begin(call.number)
 
     def _pull(self, need: Need) -> PulledModel:
         """Pull the rows on a version to which this worker may still contribute."""
@@ -110,24 +116,24 @@ class Synchronous(ServerStrategy):
             self._own = 0
         return pulled
 
-    def _confirm(
-        self, gradients: Gradients, pulled: PulledModel, rows: int, done: Report, rates: Rates | None
-    ) -> bool:
+    def _confirm(self, gradients: StepGradients, done: Report, random: bytes) -> bool:
         """Push the gradient with a ticket and confirm it. Return False if its round is over: it has to be computed
         again.
         """
+        pulled, call = self._pulled, self._call
         ticket = self._ticket(done.task.attempt, pulled.least)
         if not ticket:
             return False
         push = ModelPush(
-            gradients.values,
-            self._rate(pulled.least.step, rates),
-            rows,
+            gradients.dense,
+            name_rows(self._need, gradients.rows),
+            self._rate(pulled.least.step, call.rates),
+            call.count_rows(),
             progress(done),
             pulled.versions,
-            self._state(),
+            self._changed_state(gradients.buffers),
             ticket,
-            self._adapter.get_random() if self._size == 1 else b"",
+            random if self._size == 1 else b"",
         )
         self._parameters.push(push).result()
         confirmed = self._servers.ask(msg.Confirm(self._servers.generation, ticket), msg.Confirmed)

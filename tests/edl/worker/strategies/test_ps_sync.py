@@ -11,6 +11,7 @@ import pytest
 
 from edl.embeddings import sum_parts
 from edl.embeddings.model_tables import RowGradients
+from edl.frameworks.exchange import StepGradients
 from edl.ps import messages as msg
 from edl.worker.strategies.base import VoidError
 from tests.edl.programs import FRAMEWORKS
@@ -99,16 +100,16 @@ def test_a_gradient_that_comes_too_late_is_computed_again(
             for name in ("worker-0", "worker-1")
         )
         late.train(0, 1)
-        compute, calls = late.adapter.gradients, []
+        end, calls = late.strategy.end, []
 
-        def overtaken(*arguments: Any) -> Any:
+        def overtaken(gradients: StepGradients) -> Any:
             calls.append(1)
             if len(calls) == 1:
                 other.train(2, 3)
                 other.strategy.flush()
-            return compute(*arguments)
+            return end(gradients)
 
-        monkeypatch.setattr(late.adapter, "gradients", overtaken)
+        monkeypatch.setattr(late.strategy, "end", overtaken)
         late.train(1, 2)
         late.strategy.flush()
         assert len(calls) == 2
