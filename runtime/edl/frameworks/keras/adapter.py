@@ -40,6 +40,7 @@ from edl.frameworks.adapter import (
 )
 from edl.frameworks.base import NetworkAdapter, call_function, checked_shapes, flatten_inputs
 from edl.frameworks.device import tell
+from edl.frameworks.exchange import Exchange
 from edl.frameworks.keras import device as devices
 from edl.frameworks.keras.compiled import Variants, any_rows, compile_function, spec_of
 from edl.frameworks.keras.embeddings import (
@@ -49,6 +50,7 @@ from edl.frameworks.keras.embeddings import (
     row_optimizer,
     with_rows_inside,
 )
+from edl.frameworks.keras.exchange import ExchangedSteps
 from edl.frameworks.keras.gradients import GradientParts
 from edl.frameworks.keras.last_layer import last_inputs
 from edl.frameworks.least_squares import LeastSquares, LeastSquaresAdapter
@@ -143,6 +145,15 @@ class KerasAdapter(NetworkAdapter):
             devices.run_on_device(device, self._loss_and_gradients),
             devices.run_on_device(device, self._apply),
         )
+        self._exchanged = ExchangedSteps(
+            self.model.trainable_variables,
+            list(self._buffers().values()),
+            self._generators(),
+            (*rows, label),
+            self._clipped_gradients,
+            self._apply_dense,
+            lambda function: devices.run_on_device(device, function),
+        )
 
     def train(self, rows: Minibatches) -> Floats:
         with self._user_code("the training step"):
@@ -163,6 +174,9 @@ class KerasAdapter(NetworkAdapter):
             )
         values = dict(zip(self._trained, gradients, strict=True))
         return Gradients(float(loss), values | _by_row(fetched, blocks))
+
+    def exchange_steps(self, rows: Minibatches, exchange: Exchange, first: int = 0) -> None:
+        self._exchanged.run(rows, exchange, first, self._user_code("the training step"))
 
     def apply(self, gradients: Mapping[str, Any]) -> None:
         ordered = [tf.convert_to_tensor(gradients[name]) for name in self._trained]
@@ -339,6 +353,11 @@ class KerasAdapter(NetworkAdapter):
             gradients, blocks = clip_gradients(self.optimizer, gradients, blocks)
         self.optimizer.apply(gradients, self.model.trainable_variables)
         return blocks, rate
+
+    def _apply_dense(self, gradients: list[Tensor], rate: Tensor) -> None:
+        """Update the variables by their gradients, at the rate unless it is negative."""
+        self.optimizer.learning_rate = tf.where(rate < 0, self.optimizer.learning_rate, rate)
+        self.optimizer.apply(gradients, self.model.trainable_variables)
 
     def _assign_trainable(self, values: list[Tensor]) -> None:
         for variable, value in zip(self.model.trainable_variables, values, strict=True):

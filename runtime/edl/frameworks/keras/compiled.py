@@ -24,11 +24,20 @@ class Variants:
 
     def __call__(self, *arguments: Any, **optional: Floats | None) -> Any:
         present = {name: array for name, array in optional.items() if array is not None}
-        names = tuple(present)
+        return self._variant(tuple(present))(*arguments, present)
+
+    def trace(self, **optional: Floats | None) -> Callable[..., Any]:
+        """Trace the function for these optional arguments, in this thread; return it for the other ones."""
+        present = {name: array for name, array in optional.items() if array is not None}
+        compiled = self._variant(tuple(present))
+        compiled.get_concrete_function()
+        return lambda *arguments: compiled(*arguments, present)
+
+    def _variant(self, names: tuple[str, ...]) -> Any:
         if names not in self._compiled:
             last = {name: tf.TensorSpec((None,), tf.float32) for name in names}
             self._compiled[names] = compile_function(self._function, *self._signature, last)
-        return self._compiled[names](*arguments, present)
+        return self._compiled[names]
 
 
 def compile_function(function: Callable[..., Any], *signature: Any) -> Any:

@@ -156,7 +156,9 @@ class ParameterVectors:
         """Set the parameters, float32 (size,)."""
         if values is None or not self._parameters:
             return
-        np.copyto(self._received.numpy(), values)  # a tensor cannot be a view of a message, which is read-only
+        np.copyto(
+            self._received.numpy(), values
+        )  # a tensor cannot be a view of a message, which is read-only
         with torch.no_grad():
             torch._foreach_copy_(self._parameters, self._views(self._received.to(self._device)))
 
