@@ -24,13 +24,15 @@ class StepStart(NamedTuple):
     the model's own; and its table rows.
 
     `steps_before`: the adapter's optimizer takes a step with the previous minibatch's gradients first, without its
-    rows, at the learning rate `rate` (None leaves it unchanged).
+    rows, at the learning rate `rate` (None leaves it unchanged). `adds_own`: what such steps have changed since the
+    last `dense` is added to this one.
     """
 
     dense: Floats | None
     fetched: Fetched
     steps_before: bool = False
     rate: float | None = None
+    adds_own: bool = False
 
 
 class StepGradients(NamedTuple):

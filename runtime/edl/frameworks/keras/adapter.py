@@ -105,6 +105,7 @@ class KerasAdapter(NetworkAdapter):
         tensors = map_arrays(tf.convert_to_tensor, replace_lists(features))
         with self._user_code("the model"), self.tables.discover(features, tensors):
             outputs = model(tensors, training=False)  # creates the weights of lazily built layers
+        self._rate: float | None = None  # learning rate, once it is known
         _check_one_tensor(outputs)
         check_own_outputs(program, tuple(outputs.shape))
         self._names = [f"{position}.{weight.name}" for position, weight in enumerate(model.weights)]
@@ -267,9 +268,13 @@ class KerasAdapter(NetworkAdapter):
     def learning_rate(self, step: int) -> float:
         if isinstance(self.optimizer._learning_rate, keras.optimizers.schedules.LearningRateSchedule):
             self.optimizer.iterations.assign(step)
-        return float(self.optimizer.learning_rate)
+            return float(self.optimizer.learning_rate)
+        if self._rate is None:  # reading a variable takes a tenth of a small network's step
+            self._rate = float(self.optimizer.learning_rate)
+        return self._rate
 
     def set_learning_rate(self, rate: float) -> None:
+        self._rate = None
         self.optimizer.learning_rate = rate
 
     def _variables(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from edl.frameworks.exchange import Exchange, StepGradients, StepStart
 from edl.frameworks.keras.compiled import Variants
 
 Tensor = Any
-_END, _GO_ON, _STEP = 0, 1, 2
+_END, _GO_ON, _STEP, _STEP_AND_ADD = range(4)
 _KEEP = -1.0  # in place of a learning rate
 
 
@@ -88,20 +88,27 @@ class ExchangedSteps:
         places: list[Tensor],
         optional: Mapping[str, Tensor],
     ) -> Tensor:
-        def step(number: Tensor, action: Tensor, dense: Tensor, blocks: Any, places: Any) -> tuple[Any, ...]:
+        def step(number: Tensor, _: Tensor, before: Tensor, blocks: Any, places: Any) -> tuple[Any, ...]:
             def minibatch(array: Tensor) -> Tensor:
                 return array[number * size : (number + 1) * size]
 
-            tf.cond(tf.size(dense) > 0, lambda: self._assign(dense), tf.no_op)
             part = {"weights": minibatch(optional["weights"])} if "weights" in optional else {}
             loss, gradients, of_rows = self._differentiate(
                 map_arrays(minibatch, features), blocks, places, minibatch(labels), part
             )
-            action, rate, *following = self._call_exchange(loss, gradients, of_rows)
-            tf.cond(action == _STEP, lambda: self._step(gradients, rate), tf.no_op)
-            return number + 1, action, *following
+            action, rate, dense, *following = self._call_exchange(loss, gradients, of_rows)
+            tf.cond(action >= _STEP, lambda: self._step(gradients, rate), tf.no_op)
+            assigned = tf.cond(
+                tf.size(dense) > 0,
+                lambda: self._assign(
+                    dense, tf.cond(action == _STEP_AND_ADD, lambda: self._own(before), _nothing)
+                ),
+                lambda: before,
+            )
+            assigned.set_shape((None,))
+            return number + 1, action, assigned, *following
 
-        state = (first, tf.constant(_GO_ON, tf.int64), dense, blocks, places)
+        state = (first, tf.constant(_GO_ON, tf.int64), self._assign(dense, tf.constant(0.0)), blocks, places)
         specs = tf.TensorSpec((), tf.int32), tf.TensorSpec((), tf.int64), tf.TensorSpec((None,), tf.float32)
         number, *_ = tf.while_loop(
             lambda number, action, *_: action > _END,
@@ -132,11 +139,18 @@ class ExchangedSteps:
             tensor.set_shape(spec.shape)
         return action, rate, dense, *tf.nest.pack_sequence_as(self._fetched_specs, flat)
 
-    def _assign(self, dense: Tensor) -> Any:
-        pieces = tf.split(dense, self._sizes)
-        for variable, piece in zip(self._variables, pieces, strict=True):
+    def _assign(self, dense: Tensor, own: Tensor) -> Tensor:
+        """Set the variables to `dense` plus `own`; return this vector."""
+        vector = dense + own
+        if not self._variables:
+            return vector
+        for variable, piece in zip(self._variables, tf.split(vector, self._sizes), strict=True):
             variable.assign(tf.reshape(piece, variable.shape))
-        return tf.no_op()
+        return vector
+
+    def _own(self, before: Tensor) -> Tensor:
+        """Return how local steps have changed the variables."""
+        return _concat([variable.value for variable in self._variables]) - before
 
     def _step(self, gradients: list[Tensor], rate: Tensor) -> Any:
         self._apply(gradients, rate)
@@ -154,7 +168,7 @@ class ExchangedSteps:
             self._error, start = error, None
         if start is None:
             return [np.int64(_END), np.float32(_KEEP), np.empty(0, np.float32), *self._no_rows()]
-        action = _STEP if start.steps_before else _GO_ON
+        action = _STEP_AND_ADD if start.adds_own else _STEP if start.steps_before else _GO_ON
         rate = _KEEP if start.rate is None else start.rate
         dense, *fetched = self._arrays_of(start)
         return [np.int64(action), np.float32(rate), dense, *tf.nest.flatten(fetched)]
@@ -172,3 +186,7 @@ class ExchangedSteps:
 def _concat(tensors: Sequence[Tensor]) -> Tensor:
     flat = [tf.reshape(tf.cast(tensor, tf.float32), [-1]) for tensor in tensors]
     return tf.concat(flat, 0) if flat else tf.zeros(0)
+
+
+def _nothing() -> Tensor:
+    return tf.constant(0.0)

@@ -156,32 +156,31 @@ class TorchAdapter(NetworkAdapter):
     def exchange_steps(self, rows: Minibatches, exchange: Exchange, first: int = 0) -> None:
         self._threads.take(rows.size)
         self.model.train()
-        vectors = self._vectors
         start: StepStart | None = exchange.begin(first)
         number = first
         while start is not None:
-            some = rows.minibatch(number)
-            with self._user_code("the training step"):
-                vectors.assign(start.dense)
-                block = self._rows(start.fetched, True)
-                targets = self._targets(some.labels, some.weights)
-                loss = self._backward(self._tensors(some.features), block, *targets)
-                blocks = self._blocks(block.gradients())
-                self._clip()
-                gradients = StepGradients(
-                    float(loss),
-                    vectors.gradients(),
-                    {name: found.values for name, found in blocks().items()},
-                    vectors.buffers(),
-                    self.get_random,
-                )
+            self._vectors.assign(start.dense, adds_own=start.adds_own)
+            gradients = self._exchanged_gradients(rows.minibatch(number), start.fetched)
             start = exchange.end(gradients)
             number += 1
-            if start is not None and start.steps_before:
-                if start.rate is not None:
-                    self.set_learning_rate(start.rate)
-                if self._scale is None or self._scale.passes(self._present_gradients()):
-                    self._steps.take()
+            if start is None or not start.steps_before:
+                continue
+            if start.rate is not None:
+                self.set_learning_rate(start.rate)
+            if self._scale is None or self._scale.passes(self._present_gradients()):
+                self._steps.take()
+
+    def _exchanged_gradients(self, rows: Minibatches, fetched: Fetched) -> StepGradients:
+        with self._user_code("the training step"):
+            block = self._rows(fetched, True)
+            loss = self._backward(
+                self._tensors(rows.features), block, *self._targets(rows.labels, rows.weights)
+            )
+            blocks = self._blocks(block.gradients())
+            self._clip()
+        of_rows = {name: row_gradients.values for name, row_gradients in blocks().items()}
+        vectors = self._vectors
+        return StepGradients(float(loss), vectors.gradients(), of_rows, vectors.buffers(), self.get_random)
 
     @functools.cached_property
     def _vectors(self) -> ParameterVectors:

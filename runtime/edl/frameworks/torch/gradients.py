@@ -148,19 +148,23 @@ class ParameterVectors:
         self._device = device
         self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._sizes = [parameter.numel() for parameter in self._parameters]
-        self._received = torch.empty(sum(self._sizes))
+        self._assigned = torch.empty(sum(self._sizes), device=device)
         places = [path.rpartition(".") for path in buffers]
         self._places = [(model.get_submodule(module), name) for module, _, name in places]
 
-    def assign(self, values: Array | None) -> None:
-        """Set the parameters, float32 (size,)."""
+    def assign(self, values: Array | None, *, adds_own: bool) -> None:
+        """Set the parameters, float32 (size,), with what steps have changed since the last call, if `adds_own`."""
         if values is None or not self._parameters:
             return
-        np.copyto(
-            self._received.numpy(), values
-        )  # a tensor cannot be a view of a message, which is read-only
         with torch.no_grad():
-            torch._foreach_copy_(self._parameters, self._views(self._received.to(self._device)))
+            own = torch.cat([parameter.flatten() for parameter in self._parameters]) if adds_own else None
+            if own is not None:
+                own.sub_(self._assigned)
+            # A tensor cannot be a view of a message, which is read-only.
+            self._assigned.copy_(torch.from_numpy(np.array(values)))
+            if own is not None:
+                self._assigned.add_(own)
+            torch._foreach_copy_(self._parameters, self._views(self._assigned))
 
     def gradients(self) -> Array:
         """Return the gradients of the parameters in new memory; zeros for a parameter without one."""

@@ -4,7 +4,8 @@
       compute 0 ──┴──────────── compute 1 ──┴──────────── compute 2 ──┴── …
 
 While a minibatch is computed, the gradients of the previous one and the rows of the next one are in transit. So its
-parameters lack this worker's last push, and all pushes that other workers made meanwhile.
+parameters lack this worker's last push, and all pushes that other workers made meanwhile. With local steps it is the
+same for groups of minibatches.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,6 +42,7 @@ class PushStrategy(ServerStrategy):
 
     def __init__(self, parameters: ServerParameters, store: CheckpointStore) -> None:
         super().__init__(parameters, store)
+        self._pulling: PullCall | None = None  # the first pull for a following minibatch
         self._pushing: PushCall | None = None
         self._sent = self._answered = 0
 
@@ -56,14 +59,28 @@ class PushStrategy(ServerStrategy):
         self._settle()
 
     def _forget(self) -> None:
-        self._pushing = None
+        self._pulling = self._pushing = None
         self._answered = self._sent
 
-    def _push(self, push: ModelPush, following: Mapping[str, Ids] | None) -> PushCall:
-        """Start a push, with the pull of these rows for a following minibatch. The previous push must be answered."""
-        self._pushing = self._parameters.push(push, following)
+    def _pull_first(self, ids: Mapping[str, Ids], following: Mapping[str, Ids] | None) -> PulledModel:
+        """Pull the parameters of the first minibatch of a call, and start to pull those of the following one."""
+        pulling = self._parameters.pull(ids)
+        pulled = pulling.result()
+        self._pulling = self._parameters.pull(following) if following is not None else None
+        self._settle()
+        return pulled
+
+    def _push(self, push: ModelPush, ids: Mapping[str, Ids] | None) -> PulledModel | None:
+        """Start a push with a pull of the rows for the minibatch after the following one. Return the parameters of the
+        following one, which came with the answer to the push before, or None if there is none.
+        """
+        if self._pulling is not None:
+            pulled, self._pulling = self._pulling.result(), None
+        else:
+            pulled = self._take_pulled()
+        self._pushing = self._parameters.push(push, ids)
         self._sent += 1
-        return self._pushing
+        return pulled
 
     def _settle(self) -> PushResult | None:
         """Wait for the push in flight and return its answer, or None if there is none."""
@@ -92,7 +109,6 @@ class Asynchronous(PushStrategy):
     _pulled: PulledModel  # parameters of the present minibatch
     _now: Need
     _following: Need | None
-    _pulling: PullCall | None  # first pull for a following minibatch
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         self._ready()
@@ -101,49 +117,55 @@ class Asynchronous(PushStrategy):
         return self._call.losses
 
     def begin(self, number: int) -> StepStart:
-        now, self._following = self._call.need(number), self._call.need(number + 1)
+        now, following = self._call.need(number), self._call.need(number + 1)
         assert now is not None  # noqa: S101 - a call has a minibatch
-        pulling = self._parameters.pull(now.ids)
-        self._pulled, self._now = pulling.result(), now
-        self._pulling = self._parameters.pull(self._following.ids) if self._following else None
-        self._settle()
-        return start_step(self._pulled, self._now)
+        pulled = self._pull_first(now.ids, _ids(following))
+        self._pulled, self._now, self._following = pulled, now, following
+        return start_step(pulled, now)
 
     def end(self, gradients: StepGradients) -> StepStart | None:
-        call, pulled, following = self._call, self._pulled, self._following
+        call, following = self._call, self._following
         rows, done = call.count_rows(), call.add(gradients.loss)
-        if self._pulling is not None:
-            answer, self._pulling = self._pulling.result(), None
-        else:
-            answer = self._take_pulled()
         push = ModelPush(
             gradients.dense,
             name_rows(self._now, gradients.rows),
-            self._rate(pulled.step, call.rates),
+            self._rate(self._pulled.step, call.rates),
             rows,
             progress(done),
-            pulled.versions,
+            self._pulled.versions,
             self._changed_state(gradients.buffers),
         )
         self._following = call.need(call.number + 1)
-        self._push(push, self._following.ids if self._following else None)
-        if following is None or answer is None:
+        pulled = self._push(push, _ids(self._following))
+        if following is None or pulled is None:
             return None
-        self._pulled, self._now = answer, following
-        return start_step(answer, following)
+        self._pulled, self._now = pulled, following
+        return start_step(pulled, following)
+
+
+def _ids(need: Need | None) -> dict[str, Ids] | None:
+    return None if need is None else need.ids
+
+
+class _Needs(NamedTuple):
+    """Distinct ids that some minibatches read, by table, and the needs of each minibatch among them."""
+
+    ids: dict[str, Ids]
+    each: Sequence[Need]
 
 
 @dataclass
 class _StepGroup:
-    """Minibatches of `LocalSteps` between a pull and a push: what they read together and one by one, and the sums of
-    their gradients, rates and rows.
+    """Minibatches of `LocalSteps` between a pull and a push, and the sums of their gradients, rates and rows.
+
+    `pushes` is the number of pushes of all workers before them, as far as known.
     """
 
     pulled: PulledModel
-    ids: dict[str, Ids]
+    pushes: int
     needs: Sequence[Need]
     local: LocalRows
-    number: int = 0  # of the present one
+    number: int = 0  # of the present minibatch
     dense: Floats | None = None
     rate: float = 0.0
     rows: int = 0
@@ -153,11 +175,11 @@ class _StepGroup:
         self.dense = gradients.dense if self.dense is None else self.dense + gradients.dense
         self.rate += rate
         self.rows += rows
-        self.number += 1
 
-    @property
-    def is_complete(self) -> bool:
-        return self.number == len(self.needs)
+    def step(self, gradients: StepGradients, rate: float) -> None:
+        """Take a step with the rows of the present minibatch."""
+        self.local.step(self.needs[self.number].ids, gradients.rows, rate)
+        self.number += 1
 
 
 class LocalSteps(PushStrategy):
@@ -168,10 +190,14 @@ class LocalSteps(PushStrategy):
     SGD that equals all of their steps. Optimizers that use no more than the direction of a gradient take a step that is
     longer by the root of k, as with a minibatch k times as large (Krizhevsky 2014, Malladi et al. 2022). With k = 1 it
     is a plain push.
+
+    The parameters of a group are pulled while the one before is computed, so the local steps of that one are added to
+    them (Zhou et al. 2021, delayed averaging).
     """
 
     _call: CallProgress
     _group: _StepGroup
+    _following: _Needs | None
 
     def __init__(self, parameters: ServerParameters, store: CheckpointStore, group: int) -> None:
         super().__init__(parameters, store)
@@ -184,44 +210,58 @@ class LocalSteps(PushStrategy):
         return self._call.losses
 
     def begin(self, number: int) -> StepStart:
-        ids, needs = self._call.need_together(number, self.group)
-        pulling = self._parameters.pull(ids)
-        pulled = pulling.result()
-        self._settle()
-        return self._start_group(pulled, ids, needs)
+        now, following = self._needs(number), self._needs(number + self.group)
+        assert now is not None  # noqa: S101 - a call has a minibatch
+        pulled = self._pull_first(now.ids, following.ids if following else None)
+        self._following = following
+        return self._start_group(pulled, now)
 
     def end(self, gradients: StepGradients) -> StepStart | None:
         call, group = self._call, self._group
-        number = group.number
-        step = group.pulled.step * self.group + number  # a push counts as `group` steps in the schedule
+        step = group.pushes * self.group + group.number  # a push counts as `group` steps in the schedule
         rate = self._rate(step, call.rates)
         group.add(gradients, rate, call.count_rows())
-        done = call.add(gradients.loss)
-        if not group.is_complete:  # no forward pass follows the last step
-            group.local.step(group.needs[number].ids, gradients.rows, rate)
-            rows = group.local.fetch(group.needs[group.number])
-            return StepStart(None, rows, steps_before=True, rate=None if call.rates is None else rate)
-        ids, needs = call.need_together(call.number, self.group) if not call.is_complete else ({}, [])
-        root = np.float32(group.number**-0.5)
+        call.add(gradients.loss)
+        is_last = group.number + 1 == len(group.needs)
+        following = self._following
+        pulled = self._push_group(gradients.buffers) if is_last else None
+        if is_last and (following is None or pulled is None):  # no forward pass follows
+            return None
+        group.step(gradients, rate)
+        if following is not None and pulled is not None:
+            start = self._start_group(pulled, following, group.local)
+        else:
+            start = StepStart(None, group.local.fetch(group.needs[group.number]))
+        adds_own = pulled is not None
+        return start._replace(steps_before=True, adds_own=adds_own, rate=None if call.rates is None else rate)
+
+    def _needs(self, number: int) -> _Needs | None:
+        """Return what the group that begins with this minibatch reads, or None behind the last one."""
+        ids, needs = self._call.need_together(number, self.group)
+        return _Needs(ids, needs) if needs else None
+
+    def _push_group(self, buffers: Floats) -> PulledModel | None:
+        """Push the gradients of the group; return the parameters of the following one, if there is one."""
+        group = self._group
+        root = np.float32(len(group.needs) ** -0.5)
         assert group.dense is not None  # noqa: S101 - it has a minibatch
+        sums = group.local.sums.items()
         push = ModelPush(
             group.dense * root,
-            {name: RowGradients(group.ids[name], total * root) for name, total in group.local.sums.items()},
+            {name: RowGradients(group.local.ids[name], total * root) for name, total in sums},
             group.rate * float(root),
             group.rows,
-            progress(done),
+            progress(self._call.done),
             group.pulled.versions,
-            self._changed_state(gradients.buffers),
+            self._changed_state(buffers),
         )
-        self._push(push, ids if needs else None)
-        if not needs:
-            return None
-        pulled = self._take_pulled()
-        assert pulled is not None  # noqa: S101 - it was asked for
-        return self._start_group(pulled, ids, needs)
+        self._following = None if self._following is None else self._needs(self._call.number + self.group)
+        return self._push(push, self._following.ids if self._following else None)
 
-    def _start_group(self, pulled: PulledModel, ids: dict[str, Ids], needs: Sequence[Need]) -> StepStart:
+    def _start_group(self, pulled: PulledModel, needs: _Needs, before: LocalRows | None = None) -> StepStart:
         self._learn(pulled)
-        local = LocalRows(self._parameters.definition.optimizer, pulled.blocks)
-        self._group = _StepGroup(pulled, ids, needs, local)
-        return StepStart(pulled.dense, local.fetch(needs[0]))
+        optimizer = self._parameters.definition.optimizer
+        local = LocalRows(optimizer, needs.ids, pulled.blocks, before)
+        pushes = pulled.step + (before is not None)  # the push of the group before is under way
+        self._group = _StepGroup(pulled, pushes, needs.each, local)
+        return StepStart(pulled.dense, local.fetch(needs.each[0]))

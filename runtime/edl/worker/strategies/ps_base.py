@@ -195,6 +195,8 @@ class CallProgress:
         """Return what so many minibatches read from this one on; see `Tables.need_together`."""
         size = self.rows.size
         end = min((number + count) * size, len(self.rows.labels))
+        if number >= self.rows.steps:
+            return {}, []
         return self._tables.need_together(self._keys, number * size, end, size)
 
     def count_rows(self) -> int:
