@@ -164,22 +164,20 @@ class _StepGroup:
     pulled: PulledModel
     pushes: int
     needs: Sequence[Need]
-    local: LocalRows
     number: int = 0  # of the present minibatch
     dense: Floats | None = None
     rate: float = 0.0
     rows: int = 0
 
+    @property
+    def need(self) -> Need:
+        """Need of the present minibatch."""
+        return self.needs[self.number]
+
     def add(self, gradients: StepGradients, rate: float, rows: int) -> None:
-        self.local.add(self.needs[self.number].ids, gradients.rows)
         self.dense = gradients.dense if self.dense is None else self.dense + gradients.dense
         self.rate += rate
         self.rows += rows
-
-    def step(self, gradients: StepGradients, rate: float) -> None:
-        """Take a step with the rows of the present minibatch."""
-        self.local.step(self.needs[self.number].ids, gradients.rows, rate)
-        self.number += 1
 
 
 class LocalSteps(PushStrategy):
@@ -202,6 +200,7 @@ class LocalSteps(PushStrategy):
     def __init__(self, parameters: ServerParameters, store: CheckpointStore, group: int) -> None:
         super().__init__(parameters, store)
         self.group = group
+        self._local = LocalRows(parameters.definition.optimizer)
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         self._ready()
@@ -214,26 +213,27 @@ class LocalSteps(PushStrategy):
         assert now is not None  # noqa: S101 - a call has a minibatch
         pulled = self._pull_first(now.ids, following.ids if following else None)
         self._following = following
-        return self._start_group(pulled, now)
+        return self._start_group(pulled, now, adds_own=False)
 
     def end(self, gradients: StepGradients) -> StepStart | None:
         call, group = self._call, self._group
         step = group.pushes * self.group + group.number  # a push counts as `group` steps in the schedule
         rate = self._rate(step, call.rates)
         group.add(gradients, rate, call.count_rows())
+        self._local.add(group.need.ids, gradients.rows)
         call.add(gradients.loss)
         is_last = group.number + 1 == len(group.needs)
         following = self._following
         pulled = self._push_group(gradients.buffers) if is_last else None
         if is_last and (following is None or pulled is None):  # no forward pass follows
             return None
-        group.step(gradients, rate)
+        self._local.step(group.need.ids, gradients.rows, rate)
         if following is not None and pulled is not None:
-            start = self._start_group(pulled, following, group.local)
+            start = self._start_group(pulled, following, adds_own=True)
         else:
-            start = StepStart(None, group.local.fetch(group.needs[group.number]))
-        adds_own = pulled is not None
-        return start._replace(steps_before=True, adds_own=adds_own, rate=None if call.rates is None else rate)
+            group.number += 1
+            start = StepStart(None, self._local.fetch(group.need))
+        return start._replace(steps_before=True, rate=None if call.rates is None else rate)
 
     def _needs(self, number: int) -> _Needs | None:
         """Return what the group that begins with this minibatch reads, or None behind the last one."""
@@ -245,10 +245,10 @@ class LocalSteps(PushStrategy):
         group = self._group
         root = np.float32(len(group.needs) ** -0.5)
         assert group.dense is not None  # noqa: S101 - it has a minibatch
-        sums = group.local.sums.items()
+        sums = self._local.sums().items()
         push = ModelPush(
             group.dense * root,
-            {name: RowGradients(group.local.ids[name], total * root) for name, total in sums},
+            {name: RowGradients(self._local.ids[name], total * root) for name, total in sums},
             group.rate * float(root),
             group.rows,
             progress(self._call.done),
@@ -258,10 +258,9 @@ class LocalSteps(PushStrategy):
         self._following = None if self._following is None else self._needs(self._call.number + self.group)
         return self._push(push, self._following.ids if self._following else None)
 
-    def _start_group(self, pulled: PulledModel, needs: _Needs, before: LocalRows | None = None) -> StepStart:
+    def _start_group(self, pulled: PulledModel, needs: _Needs, *, adds_own: bool) -> StepStart:
         self._learn(pulled)
-        optimizer = self._parameters.definition.optimizer
-        local = LocalRows(optimizer, needs.ids, pulled.blocks, before)
-        pushes = pulled.step + (before is not None)  # the push of the group before is under way
-        self._group = _StepGroup(pulled, pushes, needs.each, local)
-        return StepStart(pulled.dense, local.fetch(needs.each[0]))
+        pushes = pulled.step + adds_own  # the push of the group before is under way
+        self._local.replace(needs.ids, pulled.blocks, adds_own=adds_own)
+        self._group = _StepGroup(pulled, pushes, needs.each)
+        return StepStart(pulled.dense, self._local.fetch(needs.each[0]), adds_own=adds_own)
