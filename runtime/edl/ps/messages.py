@@ -128,7 +128,8 @@ class Push(msgspec.Struct, frozen=True):
     worker alone (random numbers) that server 0 keeps with its checkpoints. `pull` is answered in the same call, after
     the push was applied (in sync, staged for its round); its arrays follow. `earlier` and `earlier_rows` count the
     valid pushes of this incarnation in this generation before this one, and their rows. `computed_on` is the step of
-    this server that was pulled for the gradients, -1 if that is not known.
+    this server that was pulled for the gradients, -1 if that is not known. `confirm`: no other server gets a part of
+    the push, so its ticket is confirmed with it; see `Confirm`.
     """
 
     generation: int
@@ -146,14 +147,18 @@ class Push(msgspec.Struct, frozen=True):
     earlier: int = 0
     earlier_rows: int = 0
     computed_on: int = -1
+    confirm: bool = False
 
 
 class Pushed(msgspec.Struct, frozen=True):
-    """Answer to `Push`. Arrays: the arrays of `pulled`. If `revoked`, the lease is void, and nothing was applied."""
+    """Answer to `Push`. Arrays: the arrays of `pulled`. If `revoked`, the lease is void, and nothing was applied. If
+    `stale`, a confirmed ticket's gradient was not taken, as in `Confirmed`; nothing is pulled.
+    """
 
     version: Version
     revoked: bool = False
     pulled: Pulled | None = None
+    stale: bool = False
 
 
 class Ticket(msgspec.Struct, frozen=True):

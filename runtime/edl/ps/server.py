@@ -234,6 +234,8 @@ class Server:
         mine, ids = arrays[: len(arrays) - following], arrays[len(arrays) - following :]
         with self._counters.push(mine[1 : 1 + 2 * len(asked.tables) : 2]):
             taken = replica.push(asked, mine)
+        if asked.confirm and taken and self._leading(asked.generation).confirm(asked.ticket).stale:
+            return msg.Pushed(replica.version, stale=True), ()
         if asked.pull is None or not taken:
             return msg.Pushed(replica.version, revoked=not taken), ()
         pulled, pulled_arrays = self._answer_pull(asked.pull, ids)

@@ -67,12 +67,14 @@ class ModelPush(NamedTuple):
 
 class PushResult(NamedTuple):
     """Answer to a push. `counts` is False if the lease is void; `step` is the highest step of any server; `pulled` has
-    what was requested with the push.
+    what was requested with the push. `version` is the one of server 0; `stale`: the push was confirmed too late.
     """
 
     counts: bool
     step: int
+    version: Version
     pulled: PulledModel | None = None
+    stale: bool = False
 
 
 class ServerParameters:
@@ -164,8 +166,17 @@ class ServerParameters:
         }
         return PullCall(self, self.servers.begin(requests, msg.Pulled), parts)
 
-    def push(self, push: ModelPush, ids: IdsByTable | None = None) -> PushCall:
-        """Start a push. With `ids`, these rows and the dense parameters are pulled in the same call, after the push.
+    def push(
+        self,
+        push: ModelPush,
+        ids: IdsByTable | None = None,
+        *,
+        at_least: int = 0,
+        wait_secs: float = 0.0,
+        confirm: bool = False,
+    ) -> PushCall:
+        """Start a push. With `ids`, these rows and the dense parameters are pulled in the same call, after the push, as
+        by `pull`. `confirm` confirms its ticket, if there is one server.
 
         The previous push must have been answered.
         """
@@ -177,7 +188,9 @@ class ServerParameters:
         pushed = self._split({name: row_gradients.ids for name, row_gradients in gradients.items()})
         parts = self._split(ids) if ids is not None else {}
         pulls = (
-            self._make_pulls(parts, True, False, 0, 0.0) if ids is not None else [None] * len(self.servers)
+            self._make_pulls(parts, True, False, at_least, wait_secs)
+            if ids is not None
+            else [None] * len(self.servers)
         )
         requests = {}
         for server, pull in enumerate(pulls):
@@ -198,6 +211,7 @@ class ServerParameters:
                 earlier=earlier,
                 earlier_rows=earlier_rows,
                 computed_on=push.versions[server].step if push.versions else -1,
+                confirm=confirm,
             )
             arrays: list[Array] = [self._placement.part(push.dense, server)]
             for name, row_gradients in gradients.items():
@@ -207,7 +221,7 @@ class ServerParameters:
                 arrays.append(push.state)
             if ids is not None:
                 arrays += self._ids_of(parts, server)
-            requests[server] = ServerRequest(header, arrays)
+            requests[server] = ServerRequest(header, arrays, CALL_SECS + wait_secs)
         return PushCall(self, self.servers.begin(requests, msg.Pushed), parts, push.rows)
 
     def count(self, rows: int) -> None:
@@ -215,12 +229,12 @@ class ServerParameters:
         generation, pushes, before = self._counted
         self._counted = generation, pushes + 1, before + rows
 
-    def ticket(self, lease: int, version: Version, wait_secs: float) -> msg.Ticketed:
-        """Ask server 0 to admit a gradient that was computed on `version` to the open round."""
+    def ask_for_ticket(self, lease: int, version: Version, wait_secs: float) -> PendingCalls[msg.Ticketed]:
+        """Start to ask server 0 to admit a gradient that is computed on `version` to the open round."""
         header = msg.Ticket(
             self.servers.generation, self._instance, self._incarnation, lease, version, wait_secs
         )
-        return self.servers.ask(header, msg.Ticketed, CALL_SECS + wait_secs)
+        return self.servers.begin({0: ServerRequest(header, (), CALL_SECS + wait_secs)}, msg.Ticketed)
 
     def _split(self, ids: IdsByTable) -> dict[str, list[IdPart]]:
         """Partition the ids by server. Tables that share an array of ids share its partition."""
@@ -305,18 +319,17 @@ class PushCall:
 
     def result(self) -> PushResult:
         answers = self._calls.results()
-        step = max(header.version.step for header, _ in answers.values())
+        step, version = max(header.version.step for header, _ in answers.values()), answers[0][0].version
         if any(header.revoked for header, _ in answers.values()):
-            return PushResult(False, step)
+            return PushResult(False, step, version)
         self._parameters.count(self._rows)
         pulled = {
             server: (header.pulled, arrays)
             for server, (header, arrays) in answers.items()
             if header.pulled is not None
         }
-        return PushResult(
-            True, step, self._parameters.combine_answers(pulled, self._parts) if pulled else None
-        )
+        model = self._parameters.combine_answers(pulled, self._parts) if pulled else None
+        return PushResult(True, step, version, model, answers[0][0].stale)
 
 
 def _definition(adapter: GradientAdapter) -> ModelDefinition:

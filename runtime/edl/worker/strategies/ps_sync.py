@@ -1,6 +1,9 @@
 """Synchronous training: a step is the mean of `grads_to_wait` gradients that were computed on the same parameters.
 
-    pull ─▶ compute ─▶ ticket ─▶ push to all servers ─▶ confirm ─▶ pull the next version
+    pull ─▶ compute ─▶ ticket ─▶ push to all servers ─▶ confirm, and pull the next version
+
+A worker alone asks for the ticket before it computes, since it takes it from nobody. Others ask when their gradient is
+there: so a round takes the first ones.
 
 A gradient that comes too late for its round is computed again, with the random numbers and buffers of the first
 attempt. A worker that has confirmed a gradient waits for the others to complete the round, about as long as it would
@@ -22,7 +25,7 @@ from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.base import VoidError
 from edl.worker.strategies.ps_base import CallProgress, ServerStrategy, name_rows, progress, start_step
-from edl.worker.strategies.ps_client import CALL_SECS
+from edl.worker.strategies.ps_client import CALL_SECS, PendingCalls, ServerRequest
 from edl.worker.strategies.ps_model import ModelPush, PulledModel, ServerParameters
 
 WAIT_SECS = 2.0  # for a call that waits for other workers, before it is repeated
@@ -38,6 +41,9 @@ class Synchronous(ServerStrategy):
     _need: Need  # of the present minibatch, with its parameters and the moment at which they were there
     _pulled: PulledModel
     _began: float
+    _ticketing: PendingCalls[msg.Ticketed] | None = (
+        None  # request that was made before the gradient was computed
+    )
 
     def __init__(
         self, parameters: ServerParameters, store: CheckpointStore, size: int, *, alone: bool
@@ -90,66 +96,100 @@ class Synchronous(ServerStrategy):
     def begin(self, number: int) -> StepStart:
         need = self._call.need(number)
         assert need is not None  # noqa: S101 - there is such a minibatch
-        self._need, self._pulled = need, self._pull(need)
-        self._began = time.monotonic()
-        return start_step(self._pulled, need)
+        return self._start(need, self._pull(need))
 
     def end(self, gradients: StepGradients) -> StepStart | None:
         """Confirm the gradient; end the loop if its round is over, so that it is computed again."""
         call = self._call
         self._took = time.monotonic() - self._began
-        random = gradients.random()
-        if not self._confirm(gradients, call.with_present(gradients.loss), random):
+        random, following = gradients.random(), call.need(call.number + 1)
+        confirmed, pulled = self._confirm(gradients, call.with_present(gradients.loss), random, following)
+        if not confirmed:
             return None
         call.add(gradients.loss)
         self._confirmed_state, self._confirmed_random = gradients.buffers, random
-        return None if call.is_complete else self.begin(call.number)
+        if following is None:
+            return None
+        return self._start(following, pulled or self._pull(following))
+
+    def _start(self, need: Need, pulled: PulledModel) -> StepStart:
+        self._need, self._pulled = need, pulled
+        self._ticketing = self._ask_for_ticket() if self._alone else None
+        self._began = time.monotonic()
+        return start_step(pulled, need)
 
     def _pull(self, need: Need) -> PulledModel:
         """Pull the rows on a version to which this worker may still contribute."""
         full = self._own >= self._size
-        patience = WAIT_SECS if full else 0.0 if self._alone or not self._own else self._took
-        least_version = self.step + 1 if patience else self.step
+        least_version, patience = self._patience(self._own)
         pulled = self._parameters.pull(need.ids, at_least=least_version, wait_secs=patience).result()
         self._learn(pulled)
         if full and self._own:  # the round has not completed: a gradient may be revoked, which server 0 knows
             self._own = 0
         return pulled
 
-    def _confirm(self, gradients: StepGradients, done: Report, random: bytes) -> bool:
+    def _patience(self, own: int) -> tuple[int, float]:
+        """Return the step to wait for, and how long, with so many gradients of this worker in the open round."""
+        patience = WAIT_SECS if own >= self._size else 0.0 if self._alone or not own else self._took
+        return (self.step + 1 if patience else self.step), patience
+
+    def _confirm(
+        self, gradients: StepGradients, done: Report, random: bytes, following: Need | None
+    ) -> tuple[bool, PulledModel | None]:
         """Push the gradient with a ticket and confirm it. Return False if its round is over: it has to be computed
-        again.
+        again. Return also the following minibatch's parameters, unless another worker is waited for.
+
+        The parameters are pulled with the confirmation: one server gets both with the push, several after it.
         """
-        pulled, call = self._pulled, self._call
-        ticket = self._ticket(done.task.attempt, pulled.least)
+        ticket = self._ticket()
         if not ticket:
-            return False
+            return False, None
         push = ModelPush(
             gradients.dense,
             name_rows(self._need, gradients.rows),
-            self._rate(pulled.least.step, call.rates),
-            call.count_rows(),
+            self._rate(self._pulled.least.step, self._call.rates),
+            self._call.count_rows(),
             progress(done),
-            pulled.versions,
+            self._pulled.versions,
             self._changed_state(gradients.buffers),
             ticket,
             random if self._size == 1 else b"",
         )
-        self._parameters.push(push).result()
-        confirmed = self._servers.ask(msg.Confirm(self._servers.generation, ticket), msg.Confirmed)
-        if confirmed.stale:
-            self._saw_version(confirmed.version)
-            return False
+        at_least, patience = self._patience(self._own + 1)
+        ids = None if following is None else following.ids
+        if len(self._servers) == 1:
+            pushing = self._parameters.push(push, ids, at_least=at_least, wait_secs=patience, confirm=True)
+            result = pushing.result()
+            version, stale, pulled = result.version, result.stale, result.pulled
+        else:
+            self._parameters.push(push).result()
+            confirm = {0: ServerRequest(msg.Confirm(self._servers.generation, ticket))}
+            confirming = self._servers.begin(confirm, msg.Confirmed)
+            pulling = ids and self._parameters.pull(ids, at_least=at_least, wait_secs=patience)
+            answer, _ = confirming.results()[0]
+            version, stale = answer.version, answer.stale
+            pulled = pulling.result() if pulling else None
+        if stale:
+            self._saw_version(version)
+            return False, None
         self._mark += 1
-        self._confirmed.append((self._mark, pulled.least.step))
+        self._confirmed.append((self._mark, self._pulled.least.step))
         self._own += 1
-        self._saw_version(confirmed.version)
-        return True
+        self._saw_version(version)
+        if pulled is None or pulled.least.step < at_least:
+            return True, None
+        self._learn(pulled)
+        return True, pulled
 
-    def _ticket(self, lease: int, version: Version) -> int:
+    def _ask_for_ticket(self) -> PendingCalls[msg.Ticketed]:
+        lease = self._call.done.task.attempt
+        return self._parameters.ask_for_ticket(lease, self._pulled.least, WAIT_SECS)
+
+    def _ticket(self) -> int:
         """Return a ticket, or 0 if the version is not the present one. Raises VoidError if the lease is void."""
         while True:
-            answer = self._parameters.ticket(lease, version, WAIT_SECS)
+            asking, self._ticketing = self._ticketing or self._ask_for_ticket(), None
+            answer, _ = asking.results()[0]
             if answer.outcome == "granted":
                 return answer.ticket
             if answer.outcome == "revoked":
