@@ -21,6 +21,7 @@ from edl.embeddings.cut import ALL, NO_IDS, CutRows, Evictions, TableCut
 from edl.embeddings.initializers import EMBEDDING_SCALE, Initial
 from edl.embeddings.limits import Cells, CountingFilter, find_expired_rows, surplus
 from edl.embeddings.optimizers import Optimizer
+from edl.embeddings.recent import RecentLookups
 from edl.embeddings.update import RowUpdater
 from edl.errors import ClusterError, JobError
 from edl.spec import RowLimits
@@ -315,6 +316,7 @@ class RowTable:
         self._data = np.empty((_LEAST_ROWS, self.spec.dim * (1 + len(self._slots))), np.float32)
         self._index = np.zeros((2 * _LEAST_ROWS, 2), np.int64)
         self._order = np.empty(0, np.int64)
+        self._recent = RecentLookups()
         self._cuts = []
         self._evictions = Evictions()
         least = self.limits.min_count
@@ -361,10 +363,17 @@ class RowTable:
                 self._index, self._known, self._data, self._used, self._count, numbers
             )
             self._order = np.empty(0, np.int64)
+            self._recent.clear()
 
     def _find(self, ids: Ids) -> tuple[Ids, int]:
+        """Return the row numbers of the ids, -1 of an id without a row, and the number of these."""
+        if (known := self._recent.find(ids)) is not None:
+            return known, 0
         numbers = np.empty(len(ids), np.int64)
-        return numbers, self._kernels.find(self._index, ids, numbers)
+        missing = self._kernels.find(self._index, ids, numbers)
+        if not missing:
+            self._recent.add(ids, numbers)
+        return numbers, missing
 
     def _found(self, ids: Ids, admission: CountingFilter | None = None) -> Ids:
         """Return the row numbers of the ids; missing rows are created if `admission` admits them, else their number is
@@ -382,6 +391,8 @@ class RowTable:
                 self._data, self.spec.dim, self._known, before, self._count, *self._first, self._slots
             )
             self._used[before : self._count] = self.steps
+            if admission is None:  # all of them have a row now
+                self._recent.add(ids, numbers)
         return numbers
 
     def _make_room(self, rows: int) -> None:
