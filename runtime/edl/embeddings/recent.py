@@ -24,7 +24,9 @@ class RecentLookups:
 
     def add(self, ids: Ids, numbers: Ids) -> None:
         if 0 < len(ids) <= MOST_IDS:
-            self._lookups.appendleft((ids.copy(), numbers))  # a copy, so that a message with the ids can be freed
+            self._lookups.appendleft(
+                (ids.copy(), numbers)
+            )  # a copy, so that a message with the ids can be freed
 
     def find(self, ids: Ids) -> Ids | None:
         """Return the row numbers of the ids, which must not be changed, or None."""

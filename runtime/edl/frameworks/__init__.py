@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from edl.errors import JobError, did_you_mean
 from edl.extension_loader import import_extension
-from edl.frameworks.adapter import Adapter, Evaluated, Gradients, Minibatches
+from edl.frameworks.adapter import Adapter, Evaluated, Minibatches
 from edl.frameworks.device import begin
 from edl.frameworks.imports import without_extras
 from edl.installation import install_extras
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Adapter",
     "Evaluated",
-    "Gradients",
     "Minibatches",
     "check_installed",
     "create",

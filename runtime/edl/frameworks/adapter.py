@@ -2,15 +2,15 @@
 
 An adapter owns one model and its optimizer. `Adapter` is what one worker needs to train and score it; `train` is the
 fast path of the local strategy: many steps in one compiled call, without Python between them. A `GradientAdapter` also
-computes losses and gradients of a minibatch, and gets and sets parameters by name; the use of gradients is up to a
-strategy (`edl.worker.strategies.base`). Trees have no gradients to share: workers that grow them together have a
-`PartitionedAdapter`. Its library adds up histograms over a group.
+computes gradients for a strategy that decides about their use (`edl.worker.strategies.base`): with parameters of
+servers (`edl.frameworks.exchange`), or of a slice of a minibatch, for a sum over a group. Trees have no gradients to
+share: workers that grow them together have a `PartitionedAdapter`. Its library adds up histograms over a group.
 
 Parameters are named by position (`3.kernel`, or PyTorch's own paths), so the same program gives the same names in
 every process. Non-trainable state (BatchNorm) is part of the weights; seeds are not.
 
-A strategy moves NumPy arrays by name between processes: the trainable parameters, and the buffers, which are the
-non-trainable numbers that change in training (BatchNorm). `gradients` may be passed the table rows that it needs.
+A strategy moves NumPy arrays between processes: the trainable parameters, and the buffers, which are the
+non-trainable numbers that change in training (BatchNorm).
 """
 
 from __future__ import annotations
@@ -160,25 +160,12 @@ class GradientAdapter(Adapter, Protocol):
 
     tables: Tables
 
-    def gradients(
-        self, features: Features, labels: Array, weights: Floats | None = None, fetched: Fetched | None = None
-    ) -> Gradients:
-        """Return loss and gradients of one minibatch, clipped as the optimizer clips them; only buffers change.
-
-        `fetched` has its table rows; None gets them from the tables' source.
-        """
-        ...
-
     def exchange_steps(self, rows: Minibatches, exchange: Exchange, first: int = 0) -> None:
         """Compute the gradients of the minibatches in order, each with the parameters that the exchange gives, from the
         minibatch `first` until the exchange ends the loop, which it does after the last one at the latest.
 
         Raises the exchange's errors.
         """
-        ...
-
-    def apply(self, gradients: Mapping[str, Any]) -> None:
-        """Take one optimizer step with gradients by parameter name, as `gradients` returns them or as NumPy arrays."""
         ...
 
     def share(self, rows: Minibatches, fetched: Fetched, share: float) -> GradientPart:
@@ -230,13 +217,6 @@ class GradientAdapter(Adapter, Protocol):
         ...
 
 
-class Gradients(NamedTuple):
-    """Mean loss of one minibatch and a gradient for each trainable parameter, as framework tensors."""
-
-    loss: float
-    values: Mapping[str, Any]
-
-
 class GradientPart(NamedTuple):
     """Contribution of one member to a step.
 
@@ -255,7 +235,7 @@ class Evaluated(NamedTuple):
 
 def with_gradients(adapter: Adapter) -> GradientAdapter:
     """Return the adapter as one with gradients. Raises JobError for trees and least squares."""
-    if not hasattr(adapter, "gradients"):
+    if not hasattr(adapter, "exchange_steps"):
         if adapter.framework not in TREES:
             raise refuse_steps()
         raise JobError(

@@ -17,6 +17,7 @@ from edl.frameworks.adapter import GradientPart
 from edl.program import Program, UserCodeError
 from edl.spec import ClassLabel, Rows
 from edl.spec.extra_outputs import EMBEDDING
+from tests.edl.frameworks.exchanging import OwnParameters, gradients
 from tests.edl.frameworks.reused import Reused
 from tests.edl.programs import loaded, simple
 
@@ -104,9 +105,10 @@ class AdapterCases(Reused):
         [loss] = stepped.train(Minibatches(FEATURES, LABELS, 64))
         expected = stepped.get_weights()
         adapter = self.create(subject)
-        gradients = adapter.gradients(FEATURES, LABELS)
-        assert gradients.loss == pytest.approx(float(loss), rel=1e-6)
-        adapter.apply({name: value.numpy().copy() for name, value in gradients.values.items()})
+        twice = Minibatches({"dense": np.tile(FEATURES["dense"], (2, 1))}, np.tile(LABELS, (2, 1)), 64)
+        exchange = OwnParameters(adapter, twice, moves=True)  # a step follows the first one only
+        adapter.exchange_steps(twice, exchange)
+        assert exchange.found[0].loss == pytest.approx(float(loss), rel=1e-6)
         for name, value in adapter.get_weights().items():
             np.testing.assert_allclose(value, expected[name], rtol=1e-5, atol=1e-7)
 
@@ -131,7 +133,7 @@ class AdapterCases(Reused):
         apart = []
         for some in (slice(0, 16), slice(16, 64)):
             alone = self.create(subject)
-            alone.gradients({"dense": FEATURES["dense"][some]}, LABELS[some])
+            gradients(alone, {"dense": FEATURES["dense"][some]}, LABELS[some])
             apart.append(alone.get_buffers())
         adapter = self.create(subject)
         before = adapter.get_buffers()
@@ -155,8 +157,8 @@ class AdapterCases(Reused):
         weights = rng.integers(0, 4, 64).astype(np.float32)
         times = np.repeat(np.arange(64), weights.astype(int))
         share = len(times) / 64  # a loss is a sum over the rows there are
-        weighted = self.create(subject).gradients(FEATURES, LABELS, weights)
-        repeated = self.create(subject).gradients({"dense": FEATURES["dense"][times]}, LABELS[times])
+        weighted = gradients(self.create(subject), FEATURES, LABELS, weights)
+        repeated = gradients(self.create(subject), {"dense": FEATURES["dense"][times]}, LABELS[times])
         assert weighted.loss == pytest.approx(repeated.loss * share, rel=1e-5)
         for name, value in repeated.values.items():
             np.testing.assert_allclose(weighted.values[name], value * share, rtol=1e-4, atol=1e-6)
@@ -164,8 +166,8 @@ class AdapterCases(Reused):
     def test_a_row_pulls_with_its_weight_in_a_minibatch_of_its_own(self, tmp_path: Path) -> None:
         subject = program(tmp_path, self.framework)
         one, half = {"dense": FEATURES["dense"][:1]}, np.full(1, 0.5, np.float32)
-        whole = self.create(subject).gradients(one, LABELS[:1])
-        weighted = self.create(subject).gradients(one, LABELS[:1], half)
+        whole = gradients(self.create(subject), one, LABELS[:1])
+        weighted = gradients(self.create(subject), one, LABELS[:1], half)
         for name, value in whole.values.items():
             np.testing.assert_allclose(weighted.values[name], 0.5 * np.asarray(value), rtol=1e-5)
 
@@ -256,11 +258,11 @@ class AdapterCases(Reused):
         first, second = self.create(subject), self.create(subject, seed=9)
         first.train(Minibatches(FEATURES, LABELS, 16))
         parameters, buffers, random = first.get_trainable(), first.get_buffers(), first.get_random()
-        expected = first.gradients(FEATURES, LABELS)
+        expected = gradients(first, FEATURES, LABELS)
         second.set_trainable(parameters)
         second.set_buffers(buffers)
         second.set_random(random)
-        found = second.gradients(FEATURES, LABELS)
+        found = gradients(second, FEATURES, LABELS)
         assert found.loss == expected.loss
         assert same(*({name: np.asarray(v) for name, v in g.values.items()} for g in (found, expected)))
         assert same(second.get_buffers(), first.get_buffers())
@@ -284,10 +286,10 @@ class AdapterCases(Reused):
         subject = program(tmp_path, self.framework, append=self.sgd_with(option))
         adapter = self.create(subject)
         before = adapter.get_trainable()
-        gradients = adapter.gradients(FEATURES, LABELS).values
+        found = gradients(adapter, FEATURES, LABELS).values
         adapter.train(Minibatches(FEATURES, LABELS, 64))
         for name, value in adapter.get_trainable().items():
-            moved = before[name] - np.asarray(gradients[name])
+            moved = before[name] - found[name]
             np.testing.assert_allclose(value, moved, rtol=1e-5, atol=1e-7)
 
     def test_the_optimizer_is_described_for_servers(self, tmp_path: Path) -> None:
@@ -341,7 +343,7 @@ class AdapterCases(Reused):
         adapter = self.create(scalar)
         np.testing.assert_allclose(adapter.train(Minibatches(FEATURES, LABELS, 20)), expected, rtol=1e-5)
         with pytest.raises(JobError, match="rows cannot be weighted"):
-            adapter.gradients(FEATURES, LABELS, np.ones(64, np.float32))
+            gradients(adapter, FEATURES, LABELS, np.ones(64, np.float32))
 
     def test_an_error_in_the_loss_names_its_line(self, tmp_path: Path) -> None:
         text = "\n\ndef loss(labels, predictions):\n    return labels.no_such_thing\n"

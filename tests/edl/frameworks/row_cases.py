@@ -18,6 +18,7 @@ from edl.errors import JobError
 from edl.frameworks import Minibatches
 from edl.program import Program
 from tests.edl.frameworks.adapter_cases import program, same
+from tests.edl.frameworks.exchanging import OwnParameters, gradients
 from tests.edl.frameworks.reused import Reused
 
 N = 96
@@ -194,9 +195,12 @@ class RowCases(Reused):
         subject = self.program(tmp_path)
         stepped, adapter = self.create(subject), self.create(subject)
         stepped.train(Minibatches(FEATURES, LABELS, N))
-        gradients = adapter.gradients(FEATURES, LABELS)
-        assert sorted(gradients.values["both"].ids) == sorted(set(FEATURES["f0"]) | set(FEATURES["f1"]))
-        adapter.apply(gradients.values)
+        twice = {name: np.concatenate([array, array]) for name, array in FEATURES.items()}
+        rows = Minibatches(twice, np.concatenate([LABELS, LABELS]), N)
+        exchange = OwnParameters(adapter, rows, moves=True)
+        adapter.exchange_steps(rows, exchange)
+        found = exchange.found[0].values["both"].ids
+        assert sorted(found) == sorted(set(FEATURES["f0"]) | set(FEATURES["f1"]))
         expected = stepped.get_weights()
         for name, value in adapter.get_weights().items():
             np.testing.assert_allclose(value, expected[name], rtol=1e-5, atol=1e-7)
@@ -208,8 +212,8 @@ class RowCases(Reused):
         other.set_trainable(trained.get_trainable())
         tables = trained.tables
         need = tables.need(tables.keys(FEATURES), 0, N)
-        expected = trained.gradients(FEATURES, LABELS)
-        found = other.gradients(FEATURES, LABELS, fetched=tables.fetch(need, train=False))
+        expected = gradients(trained, FEATURES, LABELS)
+        found = gradients(other, FEATURES, LABELS, fetched=tables.fetch(need, train=False))
         assert found.loss == expected.loss
         np.testing.assert_array_equal(found.values["both"].ids, expected.values["both"].ids)
         np.testing.assert_array_equal(found.values["both"].values, expected.values["both"].values)

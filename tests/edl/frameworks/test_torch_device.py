@@ -25,6 +25,7 @@ from edl.frameworks.torch.layers import by_class
 from edl.spec.job import Device, Precision
 from tests.edl.frameworks import test_torch_adapter, test_torch_embeddings
 from tests.edl.frameworks.adapter_cases import FEATURES, LABELS, create, program, same
+from tests.edl.frameworks.exchanging import gradients
 from tests.edl.frameworks.simulated_device import DEVICE, Simulation
 
 NO_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -79,8 +80,8 @@ def test_arrays_that_leave_the_adapter_are_on_the_cpu(tmp_path: Path) -> None:
     rows = Minibatches(FEATURES, LABELS, 16)
     adapter.train(rows)
     weights, state = adapter.get_weights(), adapter.get_state()
-    gradients = adapter.gradients(FEATURES, LABELS)  # type: ignore[attr-defined]
-    assert all(value.is_cpu for value in gradients.values.values())
+    values = gradients(adapter, FEATURES, LABELS).values
+    assert {type(value) for value in values.values()} == {np.ndarray}
     assert all(parameter.device.type != "cpu" for parameter in adapter.model.parameters())
     assert all(parameter.is_cpu for parameter in adapter.standalone().parameters())
     assert {type(array) for array in (weights | state).values()} == {np.ndarray}

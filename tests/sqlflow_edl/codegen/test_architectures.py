@@ -19,6 +19,7 @@ from edl.frameworks.torch.device import CPU
 from edl.program import load, read_spec
 from sqlflow_edl.analysis import model_size
 from sqlflow_edl.codegen import generate
+from tests.edl.frameworks.exchanging import gradients
 from tests.edl.frameworks.simulated_device import DEVICE, Simulation
 from tests.edl.programs import FRAMEWORKS
 from tests.sqlflow_edl.codegen.jobs import job
@@ -190,7 +191,7 @@ def test_the_loss_of_an_ensemble_is_the_mean_of_its_members_losses(ensembles: An
     assert made.evaluate(features, LABELS).loss == pytest.approx(each.mean(), rel=1e-5)
     weights = np.array([0.0, 1.0, 0.0, 3.0], np.float32)
     assert made.evaluate(features, LABELS, weights).loss == pytest.approx((each * weights).mean(), rel=1e-5)
-    assert made.gradients(features, LABELS).loss == pytest.approx(each.mean(), rel=1e-5)
+    assert gradients(made, features, LABELS).loss == pytest.approx(each.mean(), rel=1e-5)
 
 
 def test_the_plan_knows_the_size_of_an_ensemble(tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ from edl.frameworks.adapter import (
     Evaluated,
     Floats,
     GradientPart,
-    Gradients,
     Minibatches,
     check_losses,
     check_outputs,
@@ -135,10 +134,8 @@ class KerasAdapter(NetworkAdapter):
         self._row_specs = rows[1:]
         size = tf.TensorSpec((), tf.int32)
         self._train = Variants(devices.run_on_device(device, self._steps), rows[0], label, size)
-        self._gradients = Variants(devices.run_on_device(device, self._clipped_gradients), *rows, label)
         trainable = list(map(spec_of, self.model.trainable_variables))
         self._assign_all = compile_function(self._assign_trainable, trainable)
-        self._applied = compile_function(devices.run_on_device(device, self._apply), trainable, rows[1])
         self._gradient_parts = GradientParts(
             self.model.trainable_variables,
             list(self._buffers().values()),
@@ -165,26 +162,8 @@ class KerasAdapter(NetworkAdapter):
         values: Floats = losses.numpy()
         return values
 
-    def gradients(
-        self, features: Features, labels: Array, weights: Floats | None = None, fetched: Fetched | None = None
-    ) -> Gradients:
-        fetched = fetched or self._fetch_rows(features, train=True)
-        with self._user_code("the training step"):
-            loss, gradients, blocks = self._gradients(
-                replace_lists(features), fetched.blocks, fetched.places, labels, weights=weights
-            )
-        values = dict(zip(self._trained, gradients, strict=True))
-        return Gradients(float(loss), values | _by_row(fetched, blocks))
-
     def exchange_steps(self, rows: Minibatches, exchange: Exchange, first: int = 0) -> None:
         self._exchanged.run(rows, exchange, first, self._user_code("the training step"))
-
-    def apply(self, gradients: Mapping[str, Any]) -> None:
-        ordered = [tf.convert_to_tensor(gradients[name]) for name in self._trained]
-        blocks = {name: tf.convert_to_tensor(gradients[name].values) for name in self.tables.tables}
-        moving, rate = self._applied(ordered, blocks)
-        rows = {name: RowGradients(gradients[name].ids, moving[name].numpy()) for name in moving}
-        self.tables.update(rows, float(rate))
 
     def share(self, rows: Minibatches, fetched: Fetched, share: float) -> GradientPart:
         if not len(rows.labels):

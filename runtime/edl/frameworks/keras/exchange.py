@@ -98,17 +98,10 @@ class ExchangedSteps:
             )
             action, rate, dense, *following = self._call_exchange(loss, gradients, of_rows)
             tf.cond(action >= _STEP, lambda: self._step(gradients, rate), tf.no_op)
-            assigned = tf.cond(
-                tf.size(dense) > 0,
-                lambda: self._assign(
-                    dense, tf.cond(action == _STEP_AND_ADD, lambda: self._own(before), _nothing)
-                ),
-                lambda: before,
-            )
-            assigned.set_shape((None,))
-            return number + 1, action, assigned, *following
+            own = tf.cond(action == _STEP_AND_ADD, lambda: self._own(before), _nothing)
+            return number + 1, action, self._assign(dense, own, before), *following
 
-        state = (first, tf.constant(_GO_ON, tf.int64), self._assign(dense, tf.constant(0.0)), blocks, places)
+        state = (first, tf.constant(_GO_ON, tf.int64), self._assign(dense, _nothing(), dense), blocks, places)
         specs = tf.TensorSpec((), tf.int32), tf.TensorSpec((), tf.int64), tf.TensorSpec((None,), tf.float32)
         number, *_ = tf.while_loop(
             lambda number, action, *_: action > _END,
@@ -139,14 +132,20 @@ class ExchangedSteps:
             tensor.set_shape(spec.shape)
         return action, rate, dense, *tf.nest.pack_sequence_as(self._fetched_specs, flat)
 
-    def _assign(self, dense: Tensor, own: Tensor) -> Tensor:
-        """Set the variables to `dense` plus `own`; return this vector."""
-        vector = dense + own
-        if not self._variables:
+    def _assign(self, dense: Tensor, own: Tensor, before: Tensor) -> Tensor:
+        """Set the variables to `dense` plus `own` and return this vector; `before` if there is no `dense`."""
+
+        def assign() -> Tensor:
+            vector = dense + own
+            for variable, piece in zip(self._variables, tf.split(vector, self._sizes), strict=True):
+                variable.assign(tf.reshape(piece, variable.shape))
             return vector
-        for variable, piece in zip(self._variables, tf.split(vector, self._sizes), strict=True):
-            variable.assign(tf.reshape(piece, variable.shape))
-        return vector
+
+        if not self._variables:
+            return before
+        assigned = tf.cond(tf.size(dense) > 0, assign, lambda: before)
+        assigned.set_shape((None,))
+        return assigned
 
     def _own(self, before: Tensor) -> Tensor:
         """Return how local steps have changed the variables."""

@@ -27,7 +27,6 @@ from edl.frameworks.adapter import (
     Evaluated,
     Floats,
     GradientPart,
-    Gradients,
     Minibatches,
     check_losses,
     check_outputs,
@@ -137,22 +136,6 @@ class TorchAdapter(NetworkAdapter):
                     turns.end()
         return array_of(torch.stack(losses))
 
-    def gradients(
-        self, features: Features, labels: Array, weights: Floats | None = None, fetched: Fetched | None = None
-    ) -> Gradients:
-        self._threads.take(len(labels))
-        self.model.train()
-        block = self._rows(fetched, True) if fetched is not None else self._block_of(features, train=True)
-        with self._user_code("the training step"):
-            loss = self._backward(self._tensors(features), block, *self._targets(labels, weights))
-            blocks = self._blocks(block.gradients())
-            self._clip()
-        values: dict[str, Any] = {
-            name: (torch.zeros_like(parameter) if parameter.grad is None else parameter.grad).cpu()
-            for name, parameter in self._trainable().items()
-        }
-        return Gradients(float(loss), values | blocks())
-
     def exchange_steps(self, rows: Minibatches, exchange: Exchange, first: int = 0) -> None:
         self._threads.take(rows.size)
         self.model.train()
@@ -185,12 +168,6 @@ class TorchAdapter(NetworkAdapter):
     @functools.cached_property
     def _vectors(self) -> ParameterVectors:
         return ParameterVectors(self.model, self._buffers(), self._device)
-
-    def apply(self, gradients: Mapping[str, Any]) -> None:
-        for name, parameter in self.model.named_parameters():
-            if name in gradients:
-                parameter.grad = torch.as_tensor(gradients[name]).to(self._device)
-        self._step({name: gradients[name] for name in self.tables.tables})
 
     def share(self, rows: Minibatches, fetched: Fetched, share: float) -> GradientPart:
         block = self._rows(fetched, True)

@@ -74,10 +74,8 @@ class PushStrategy(ServerStrategy):
         """Start a push with a pull of the rows for the minibatch after the following one. Return the parameters of the
         following one, which came with the answer to the push before, or None if there is none.
         """
-        if self._pulling is not None:
-            pulled, self._pulling = self._pulling.result(), None
-        else:
-            pulled = self._take_pulled()
+        pulling, self._pulling = self._pulling, None
+        pulled = pulling.result() if pulling is not None else self._take_pulled()
         self._pushing = self._parameters.push(push, ids)
         self._sent += 1
         return pulled

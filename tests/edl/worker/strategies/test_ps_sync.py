@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from edl.embeddings import sum_parts
 from edl.embeddings.model_tables import RowGradients
+from edl.frameworks import Minibatches
 from edl.frameworks.exchange import StepGradients
 from edl.ps import messages as msg
 from edl.worker.strategies.base import VoidError
+from tests.edl.frameworks.exchanging import gradients
 from tests.edl.programs import FRAMEWORKS
 from tests.edl.worker.strategies.on_servers import OneWorker, arranged, close, cluster, create, part, subject
 
@@ -53,9 +56,10 @@ def test_a_worker_that_starts_anew_goes_on_with_random_numbers_and_normalisation
 @pytest.mark.soak
 def test_a_round_of_two_with_one_worker_is_the_mean_of_two_minibatches(tmp_path: Path) -> None:
     model = subject(tmp_path, "torch")
-    serial = create(model)
+    serial: Any = create(model)
     for number in range(0, 10, 2):
-        serial.apply(_mean([_gradients(serial, number), _gradients(serial, number + 1)]))
+        one, other = (gradients(serial, rows.features, rows.labels).values for rows in _two(number))
+        _take_step(serial, {name: _mean(one[name], other[name]) for name in one})
     with arranged(2, "sync", grads_to_wait=2) as (_, place):
         worker = OneWorker(model, place, tmp_path, cluster("sync", grads_to_wait=2))
         worker.train(0, 10)
@@ -64,26 +68,22 @@ def test_a_round_of_two_with_one_worker_is_the_mean_of_two_minibatches(tmp_path:
         close(worker.weights(), serial.get_weights(), 1e-5)
 
 
-def _gradients(adapter: Any, number: int) -> dict[str, Any]:
-    rows = part(number, number + 1)
-    values = adapter.gradients(rows.features, rows.labels).values
-    return {
-        name: value if isinstance(value, RowGradients) else value.numpy().copy()
-        for name, value in values.items()
-    }
+def _two(number: int) -> list[Minibatches]:
+    return [part(number, number + 1), part(number + 1, number + 2)]
 
 
-def _mean(gradients: list[dict[str, Any]]) -> dict[str, Any]:
-    one, other = gradients
-    found: dict[str, Any] = {}
-    for name, value in one.items():
-        if isinstance(value, RowGradients):
-            parts = [(given.ids, given.values) for given in (value, other[name])]
-            ids, sums = sum_parts(parts)
-            found[name] = RowGradients(ids, sums / 2)
-        else:
-            found[name] = (value + other[name]) / 2
-    return found
+def _mean(one: Any, other: Any) -> Any:
+    if not isinstance(one, RowGradients):
+        return (one + other) / 2
+    ids, sums = sum_parts([(one.ids, one.values), (other.ids, other.values)])
+    return RowGradients(ids, sums / 2)
+
+
+def _take_step(adapter: Any, mean: dict[str, Any]) -> None:
+    for name, parameter in adapter.model.named_parameters():
+        parameter.grad = torch.from_numpy(mean[name])
+    adapter.optimizer.step()
+    adapter.tables.update({name: mean[name] for name in adapter.tables.tables}, adapter.learning_rate(0))
 
 
 def test_a_gradient_that_comes_too_late_is_computed_again(
