@@ -22,7 +22,7 @@ class Found(NamedTuple):
 class OwnParameters:
     """Exchange of minibatches with the adapter's own parameters; all that is found in them is kept.
 
-    `moves`: the adapter takes a step with each gradient but the last. `fetched` are rows of a single minibatch from elsewhere.
+    `moves`: the adapter takes a step with each gradient but the last. `fetched` are rows of a single minibatch.
     """
 
     def __init__(
