@@ -53,6 +53,7 @@ from edl.frameworks.torch.gradients import GradientParts, ParameterVectors
 from edl.frameworks.torch.last_layer import last_inputs
 from edl.frameworks.torch.layers import BLOCKS
 from edl.frameworks.torch.optimizer_step import OptimizerSteps
+from edl.frameworks.torch.pieces import PIECE, Pieces
 from edl.frameworks.torch.precision import LossScale
 from edl.frameworks.torch.threads import Threads, Turns
 from edl.program import Program
@@ -91,6 +92,7 @@ class TorchAdapter(NetworkAdapter):
         self._tensor = transfer_to(self._device)
         self._random = RandomNumbers(self._device)
         self._threads = Threads(_threads, 0)
+        self._pieces: Pieces | None = None
         self._normalising = [module for module in model.modules() if isinstance(module, _BATCH_NORM)]
         self.model.cpu()  # of a script, it may be elsewhere
         tensors = map_arrays(own_tensor, replace_lists(features))
@@ -103,6 +105,8 @@ class TorchAdapter(NetworkAdapter):
         self._scale = LossScale() if precision == "float16" else None
         tell(program.spec.device, devices.describe_device(self._device), precision)
         self._threads = Threads(_threads, sum(parameter.numel() for parameter in model.parameters()))
+        whole = self._device.type != "cpu" or program.edited or program.spec.own or program.spec.zoo
+        self._pieces = None if whole else Pieces(_threads)  # of a model that is known to treat each row alone
         if labels is not None:
             check_outputs(self._wanted_shape(labels), outputs.shape, labels.dtype.kind == "i")
             kinds, title = (torch.optim.Optimizer, LeastSquares), "torch.optim.Optimizer"
@@ -201,10 +205,18 @@ class TorchAdapter(NetworkAdapter):
         return Evaluated(array_of(outputs), float(loss))
 
     def predict(self, features: Features) -> Array:
-        self._threads.take(count_rows(features))
-        block = self._block_of(features, train=False)
+        rows = count_rows(features)
+        if self._pieces is not None and rows > PIECE:
+            with self._inference():
+                return self._pieces.map(features, rows, self._predict)
+        self._threads.take(rows)
         with self._inference():
-            return array_of(_one_tensor(self._call(self._tensors(features), block)))
+            return self._predict(features)
+
+    def _predict(self, features: Features) -> Array:
+        return array_of(
+            _one_tensor(self._call(self._tensors(features), self._block_of(features, train=False)))
+        )
 
     def predict_with(self, features: Features, names: Sequence[str]) -> tuple[Array, dict[str, Array]]:
         if EMBEDDING not in names:
