@@ -267,6 +267,15 @@ class Source(Results, Protocol):
         """
         ...
 
+    def commit_rows(
+        self, target: str, job: str, attempt: int, batches: Iterable[pa.RecordBatch], *, append: bool = False
+    ) -> int:
+        """Stage rows that are all there, and commit them. attempt: number of the call, as of `stage`.
+
+        A source may write them once, without staging them. Return their number. Raises what both raise.
+        """
+        ...
+
     def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
         """Make the rows a table for this connection. `name` has letters, digits and underscores."""
         ...

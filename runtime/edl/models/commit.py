@@ -67,5 +67,6 @@ def commit_result(
         name = f"{intent.name}@{version}"
         return StoredModel(name, verdict=rival.verdict(outcome.figures, name) if rival is not None else "")
     rows = ResultFolder(job.results).read(outcome.tasks)
-    source.stage(intent.name, job.id, 0, attempt, rows, append=intent.append)
-    return StoredModel(intent.name, source.commit(intent.name, job.id, 1, append=intent.append))
+    return StoredModel(
+        intent.name, source.commit_rows(intent.name, job.id, attempt, rows, append=intent.append)
+    )

@@ -92,6 +92,12 @@ class BaseSource(ABC):
     def commit(self, target: str, job: str, tasks: int, *, append: bool = False) -> int:
         return self._results.commit(target, job, tasks, append=append)
 
+    def commit_rows(
+        self, target: str, job: str, attempt: int, batches: Iterable[pa.RecordBatch], *, append: bool = False
+    ) -> int:
+        self.stage(target, job, 0, attempt, batches, append=append)
+        return self.commit(target, job, 1, append=append)
+
     def committed_rows(self, target: str, job: str) -> int | None:
         return self._results.committed_rows(target, job)
 

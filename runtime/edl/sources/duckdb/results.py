@@ -9,12 +9,12 @@ that does not exist is created when the result is committed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from edl.data.arrow_types import Watched
+from edl.data.arrow_types import Watched, columns_and_batches
 from edl.data.names import free_name, join_quoted, quote_part, split_name
 from edl.errors import SourceError
 from edl.sources.staging import MARK, STAGE, Abandoned, ExistingTable, Staging, TablePlace, columns_differ
@@ -31,6 +31,32 @@ class DuckDBResults(Staging):
     """Results of one DuckDB connection."""
 
     _source: DuckDBSource
+
+    def write(self, target: str, job: str, batches: Iterable[pa.RecordBatch]) -> int:
+        """Make the target of rows that are all there, in one transaction: a staging table would write them twice, and
+        sort them. Return their number.
+        """
+        if self._source.in_transaction:
+            raise RuntimeError("results cannot be written inside a transaction")
+        place = self._place(target)
+        books = self._books(place, job)
+        done = books.read_committed()
+        if done is not None:
+            self.abort(target, job)
+            return done
+        schema, batches = columns_and_batches(batches)
+        watched = Watched(batches)
+        reader = pa.RecordBatchReader.from_batches(schema, watched)
+        with self._source.transaction():
+            books.make_tables()
+        with self._source.transaction():
+            self._check(place, target, job)
+            with self._source.visible(_BATCHES, reader), watched.errors(SourceError):
+                self._make(place, job, f"FROM {_BATCHES}")
+            rows = self._count(place)
+            books.record_commit(rows)
+            self._drop_staged(place, job)
+        return rows
 
     def _place(self, target: str) -> TablePlace:
         """Resolve the target to the database and schema that DuckDB would use."""
@@ -91,11 +117,16 @@ class DuckDBResults(Staging):
     def _swap(self, place: TablePlace, job: str, tasks: int) -> int:
         columns = ", ".join(map(quote_part, self._columns(place, job)))
         rows, order = self._staged_rows(place, job, tasks)
+        self._make(place, job, f"SELECT {columns} {rows} ORDER BY {order}")
+        return self._count(place)
+
+    def _make(self, place: TablePlace, job: str, query: str) -> None:
+        """Make the marked target of a query's rows, in their order."""
         self._source.execute(f"CREATE SCHEMA IF NOT EXISTS {join_quoted(place.parts[:2])}")
-        self._source.execute(
-            f"CREATE OR REPLACE TABLE {place.name} AS SELECT {columns} {rows} ORDER BY {order}"
-        )
+        self._source.execute(f"CREATE OR REPLACE TABLE {place.name} AS {query}")
         self._source.execute(f"COMMENT ON TABLE {place.name} IS {_text(f'{MARK}, job {job}')}")
+
+    def _count(self, place: TablePlace) -> int:
         return int(few_rows(self._source, f"SELECT count(*) FROM {place.name}")[0][0])
 
     def _staged_rows(self, place: TablePlace, job: str, tasks: int) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -62,6 +62,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
     dialect = "duckdb"
     temporary_tables = True
     finds_syntax_errors = True
+    _results: DuckDBResults
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, url: str, path: Path | None = None) -> None:
         """Open the source. path: its file, if `release` may close it."""
@@ -95,6 +96,13 @@ class DuckDBSource(Transactional, EmbeddedSource):
     @property
     def has_open_transaction(self) -> bool:
         return _TRANSACTION in self._state
+
+    def commit_rows(
+        self, target: str, job: str, attempt: int, batches: Iterable[pa.RecordBatch], *, append: bool = False
+    ) -> int:
+        if append:
+            return super().commit_rows(target, job, attempt, batches, append=True)
+        return self._results.write(target, job, batches)
 
     def release(self) -> None:
         if self._path is None or self._connection is None or self._state or self.in_transaction:
