@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -93,6 +94,27 @@ def test_a_call_that_is_cancelled_is_away(handler: Answering, channel: ServerCha
     pending.cancel()
     with pytest.raises(AwayError):
         pending.result(msg.Figures)
+
+
+def test_calls_wait_at_the_same_time_and_their_threads_are_used_again(
+    handler: Answering, channel: ServerChannel
+) -> None:
+    together = threading.Barrier(2)
+
+    def answer(payload: bytes, context: Any) -> bytes:
+        together.wait(20)
+        return wire.encode(msg.Done())
+
+    def list_threads() -> list[int | None]:
+        return [thread.ident for thread in threading.enumerate() if thread.name == "edl-calls"]
+
+    handler.answer = answer
+    before, seen = list_threads(), set[int | None]()
+    for _ in range(3):
+        pending = [channel.begin(msg.Retire(), (), 20) for _ in range(2)]
+        assert [call.result(msg.Done)[0] for call in pending] == [msg.Done()] * 2
+        seen |= set(list_threads()) - set(before)
+    assert len(seen) == 2
 
 
 def test_a_connection_that_was_closed_is_away(channel: ServerChannel) -> None:

@@ -74,6 +74,32 @@ def test_rows_of_all_tasks_are_committed_in_their_order(source: Source) -> None:
     assert left_over(source) == []
 
 
+def test_rows_that_are_all_there_are_committed_in_one_call(source: Source) -> None:
+    assert source.commit_rows("result", "job", 0, [batch(5, 6), batch(None), batch()]) == 3
+    assert rows(source, "result") == [5, 6, None]
+    assert source.commit_rows("result", "job", 1, [batch(9)]) == 3  # it has committed already
+    assert source.committed_rows("result", "job") == 3
+    assert rows(source, "result") == [5, 6, None]
+    assert source.commit_rows("result", "another job", 0, [batch(7)]) == 1
+    assert source.commit_rows("result", "a third job", 0, [batch(8)], append=True) == 1
+    assert sorted(rows(source, "result")) == [7, 8]
+    assert made(source) == ["result"]
+    assert left_over(source) == []
+
+
+def test_rows_that_end_in_an_error_leave_the_table_as_it_was(source: Source) -> None:
+    def fail() -> Iterator[pa.RecordBatch]:
+        yield batch(1)
+        raise ZeroDivisionError
+
+    source.commit_rows("result", "job", 0, [batch(5)])
+    with pytest.raises(ZeroDivisionError):
+        source.commit_rows("result", "another job", 0, fail())
+    assert rows(source, "result") == [5]
+    assert source.commit_rows("result", "another job", 1, [batch(6)]) == 1
+    assert rows(source, "result") == [6]
+
+
 @pytest.mark.soak
 def test_large_tasks_keep_the_order_of_their_rows(source: Source) -> None:
     per_task = 130_000  # a row group of DuckDB has 122,880
