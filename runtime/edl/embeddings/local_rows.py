@@ -27,21 +27,21 @@ class LocalRows:
 
         self._kernels = kernels
         self._updater = RowUpdater(optimizer)
-        self._tables: dict[str, _Table] = {}
+        self._tables: dict[str, _RowMemory] = {}
         self._steps = 0
         self.ids: Mapping[str, Ids] = {}
 
     def replace(self, ids: Mapping[str, Ids], blocks: Mapping[str, Floats], *, adds_own: bool) -> None:
         """Take other rows in place of the present ones. `adds_own`: the steps of rows that stay are added to them."""
-        own = self._list_own_steps(ids) if adds_own else {}
+        steps_of_rows = self._list_own_steps(ids) if adds_own else {}
         self.ids, self._steps = ids, 0
         for name, block in blocks.items():
             if name not in self._tables or len(self._tables[name].data) < len(block):
-                self._tables[name] = _Table(2 * len(block), block.shape[1], len(self._updater.slots))
+                self._tables[name] = _RowMemory(2 * len(block), block.shape[1], len(self._updater.slots))
             table = self._tables[name]
             table.fill(block, self._updater.slots)
-            if name in own:
-                places, changes = own[name]
+            if name in steps_of_rows:
+                places, changes = steps_of_rows[name]
                 table.first[places] += changes
                 table.data[places, : table.dim] += changes
 
@@ -69,7 +69,7 @@ class LocalRows:
     def _list_own_steps(self, ids: Mapping[str, Ids]) -> dict[str, tuple[Positions, Floats]]:
         """Return which of these ids are among the present ones, and how their rows have changed by steps."""
         shared = dict[int, tuple[Positions, Positions]]()  # tables that are read alike share an array of ids
-        found = {}
+        steps = {}
         for name, others in ids.items():
             mine = self.ids[name]
             if id(others) not in shared:
@@ -78,8 +78,8 @@ class LocalRows:
                 shared[id(others)] = np.flatnonzero(at < len(mine)), at[at < len(mine)]
             where, at = shared[id(others)]
             table = self._tables[name]
-            found[name] = where, self._gather(table.data, name, at) - self._gather(table.first, name, at)
-        return found
+            steps[name] = where, self._gather(table.data, name, at) - self._gather(table.first, name, at)
+        return steps
 
     def _gather(self, data: Floats, name: str, at: Positions) -> Floats:
         rows = np.empty((len(at), self._tables[name].dim), np.float32)
@@ -87,7 +87,7 @@ class LocalRows:
         return rows
 
 
-class _Table:
+class _RowMemory:
     """Memory for so many rows with their slots, their values before the first step, and the sums of gradients."""
 
     def __init__(self, rows: int, dim: int, slots: int) -> None:

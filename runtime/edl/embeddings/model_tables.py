@@ -176,11 +176,11 @@ class Tables:
             parts = [keys[read][start:end] for read in group.reads]
             distinct, where = _find_distinct(parts)
             ids |= dict.fromkeys(group.tables, distinct)
-            found = [
+            positions = [
                 _replace_ids(part, piece) for part, piece in zip(parts, _pieces(where, parts), strict=True)
             ]
             for number, need in enumerate(needs):
-                some = [part[number * size : (number + 1) * size] for part in found]
+                some = [part[number * size : (number + 1) * size] for part in positions]
                 numbers, places = _find_distinct(some)
                 need.ids.update(dict.fromkeys(group.tables, numbers))
                 need.places.extend(_split(places, some))

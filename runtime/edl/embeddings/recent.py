@@ -30,8 +30,13 @@ class RecentLookups:
 
     def find(self, ids: Ids) -> Ids | None:
         """Return the row numbers of the ids, which must not be changed, or None."""
-        for known, numbers in self._lookups:
-            if len(known) == len(ids) and len(ids) and known[0] == ids[0] and np.array_equal(known, ids):
+        for earlier_ids, numbers in self._lookups:
+            if (
+                len(earlier_ids) == len(ids)
+                and len(ids)
+                and earlier_ids[0] == ids[0]
+                and np.array_equal(earlier_ids, ids)
+            ):
                 return numbers
         return None
 

@@ -367,8 +367,8 @@ class RowTable:
 
     def _find(self, ids: Ids) -> tuple[Ids, int]:
         """Return the row numbers of the ids, -1 of an id without a row, and the number of these."""
-        if (known := self._recent.find(ids)) is not None:
-            return known, 0
+        if (earlier := self._recent.find(ids)) is not None:
+            return earlier, 0
         numbers = np.empty(len(ids), np.int64)
         missing = self._kernels.find(self._index, ids, numbers)
         if not missing:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from edl.frameworks.torch.pieces import PIECE, Pieces
+from edl.frameworks.torch.pieces import PIECE, ScoredPieces
 
 ROWS = 3 * PIECE + 5
 FEATURES = {"x": np.arange(ROWS, dtype=np.float32)[:, None], "ids": np.arange(ROWS)}
@@ -25,7 +25,7 @@ def test_outputs_are_in_the_order_of_their_rows(threads: int) -> None:
         assert not torch.is_grad_enabled()
         return features["x"] + 1
 
-    outputs = Pieces(threads).map(FEATURES, ROWS, compute)
+    outputs = ScoredPieces(threads).map(FEATURES, ROWS, compute)
     np.testing.assert_array_equal(outputs, FEATURES["x"] + 1)
     assert sorted(sizes) == [5, PIECE, PIECE, PIECE]
 
@@ -38,7 +38,7 @@ def test_pieces_are_computed_at_the_same_time() -> None:
         return np.array(features["x"])
 
     some = {"x": np.array(FEATURES["x"][: 2 * PIECE])}
-    assert len(Pieces(2).map(some, 2 * PIECE, compute)) == 2 * PIECE
+    assert len(ScoredPieces(2).map(some, 2 * PIECE, compute)) == 2 * PIECE
 
 
 def test_an_error_of_a_piece_is_raised() -> None:
@@ -46,4 +46,4 @@ def test_an_error_of_a_piece_is_raised() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        Pieces(2).map(FEATURES, ROWS, fail)
+        ScoredPieces(2).map(FEATURES, ROWS, fail)

@@ -98,8 +98,8 @@ class ExchangedSteps:
             )
             action, rate, dense, *following = self._call_exchange(loss, gradients, of_rows)
             tf.cond(action >= _STEP, lambda: self._step(gradients, rate), tf.no_op)
-            own = tf.cond(action == _STEP_AND_ADD, lambda: self._own(before), _nothing)
-            return number + 1, action, self._assign(dense, own, before), *following
+            steps_taken = tf.cond(action == _STEP_AND_ADD, lambda: self._steps_taken(before), _nothing)
+            return number + 1, action, self._assign(dense, steps_taken, before), *following
 
         state = (first, tf.constant(_GO_ON, tf.int64), self._assign(dense, _nothing(), dense), blocks, places)
         specs = tf.TensorSpec((), tf.int32), tf.TensorSpec((), tf.int64), tf.TensorSpec((None,), tf.float32)
@@ -115,7 +115,7 @@ class ExchangedSteps:
     def _call_exchange(self, loss: Tensor, gradients: Sequence[Tensor], of_rows: Mapping[str, Tensor]) -> Any:
         """Return the action, the learning rate, and the parameters of the following minibatch."""
         buffers = [tf.reshape(tf.cast(buffer.value, tf.float32), [-1]) for buffer in self._buffers]
-        given = [
+        outputs = [
             loss,
             _concat(gradients),
             tf.concat(buffers, 0) if buffers else tf.zeros(0),
@@ -124,7 +124,7 @@ class ExchangedSteps:
         ]
         specs = tf.nest.flatten(self._fetched_specs)
         types = [tf.int64, tf.float32, tf.float32, *(spec.dtype for spec in specs)]
-        action, rate, dense, *flat = tf.numpy_function(self._exchange_now, given, types)
+        action, rate, dense, *flat = tf.numpy_function(self._exchange_now, outputs, types)
         action.set_shape(())
         rate.set_shape(())
         dense.set_shape((None,))
@@ -132,11 +132,11 @@ class ExchangedSteps:
             tensor.set_shape(spec.shape)
         return action, rate, dense, *tf.nest.pack_sequence_as(self._fetched_specs, flat)
 
-    def _assign(self, dense: Tensor, own: Tensor, before: Tensor) -> Tensor:
-        """Set the variables to `dense` plus `own` and return this vector; `before` if there is no `dense`."""
+    def _assign(self, dense: Tensor, steps_taken: Tensor, before: Tensor) -> Tensor:
+        """Set the variables to `dense` plus `steps_taken` and return this vector; `before` if there is no `dense`."""
 
         def assign() -> Tensor:
-            vector = dense + own
+            vector = dense + steps_taken
             for variable, piece in zip(self._variables, tf.split(vector, self._sizes), strict=True):
                 variable.assign(tf.reshape(piece, variable.shape))
             return vector
@@ -147,7 +147,7 @@ class ExchangedSteps:
         assigned.set_shape((None,))
         return assigned
 
-    def _own(self, before: Tensor) -> Tensor:
+    def _steps_taken(self, before: Tensor) -> Tensor:
         """Return how local steps have changed the variables."""
         return _concat([variable.value for variable in self._variables]) - before
 

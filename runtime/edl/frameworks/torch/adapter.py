@@ -53,7 +53,7 @@ from edl.frameworks.torch.gradients import GradientParts, ParameterVectors
 from edl.frameworks.torch.last_layer import last_inputs
 from edl.frameworks.torch.layers import BLOCKS
 from edl.frameworks.torch.optimizer_step import OptimizerSteps
-from edl.frameworks.torch.pieces import PIECE, Pieces
+from edl.frameworks.torch.pieces import PIECE, ScoredPieces
 from edl.frameworks.torch.precision import LossScale
 from edl.frameworks.torch.threads import Threads, Turns
 from edl.program import Program
@@ -92,7 +92,7 @@ class TorchAdapter(NetworkAdapter):
         self._tensor = transfer_to(self._device)
         self._random = RandomNumbers(self._device)
         self._threads = Threads(_threads, 0)
-        self._pieces: Pieces | None = None
+        self._pieces: ScoredPieces | None = None
         self._normalising = [module for module in model.modules() if isinstance(module, _BATCH_NORM)]
         self.model.cpu()  # of a script, it may be elsewhere
         tensors = map_arrays(own_tensor, replace_lists(features))
@@ -106,7 +106,9 @@ class TorchAdapter(NetworkAdapter):
         tell(program.spec.device, devices.describe_device(self._device), precision)
         self._threads = Threads(_threads, sum(parameter.numel() for parameter in model.parameters()))
         whole = self._device.type != "cpu" or program.edited or program.spec.own or program.spec.zoo
-        self._pieces = None if whole else Pieces(_threads)  # of a model that is known to treat each row alone
+        self._pieces = (
+            None if whole else ScoredPieces(_threads)
+        )  # of a model that is known to treat each row alone
         if labels is not None:
             check_outputs(self._wanted_shape(labels), outputs.shape, labels.dtype.kind == "i")
             kinds, title = (torch.optim.Optimizer, LeastSquares), "torch.optim.Optimizer"

@@ -157,13 +157,15 @@ class ParameterVectors:
         if values is None or not self._parameters:
             return
         with torch.no_grad():
-            own = torch.cat([parameter.flatten() for parameter in self._parameters]) if adds_own else None
-            if own is not None:
-                own.sub_(self._assigned)
+            steps_taken = (
+                torch.cat([parameter.flatten() for parameter in self._parameters]) if adds_own else None
+            )
+            if steps_taken is not None:
+                steps_taken.sub_(self._assigned)
             # A tensor cannot be a view of a message, which is read-only.
             self._assigned.copy_(torch.from_numpy(np.array(values)))
-            if own is not None:
-                self._assigned.add_(own)
+            if steps_taken is not None:
+                self._assigned.add_(steps_taken)
             torch._foreach_copy_(self._parameters, self._views(self._assigned))
 
     def gradients(self) -> Array:

@@ -18,8 +18,8 @@ from edl.arrays import Array, Features, map_arrays
 PIECE = 1024  # rows
 
 
-class Pieces:
-    """Pieces of `PIECE` rows, computed by `threads` at a time. What is computed does not depend on the threads."""
+class ScoredPieces:
+    """Pieces of `PIECE` rows, computed by `threads` at a time. The outputs do not depend on the number of threads."""
 
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, "edl-pieces") if threads > 1 else None

@@ -149,7 +149,7 @@ class _Needs(NamedTuple):
     """Distinct ids that some minibatches read, by table, and the needs of each minibatch among them."""
 
     ids: dict[str, Ids]
-    each: Sequence[Need]
+    needs: Sequence[Need]
 
 
 @dataclass
@@ -260,5 +260,5 @@ class LocalSteps(PushStrategy):
         self._learn(pulled)
         pushes = pulled.step + adds_own  # the push of the group before is under way
         self._local.replace(needs.ids, pulled.blocks, adds_own=adds_own)
-        self._group = _StepGroup(pulled, pushes, needs.each)
-        return StepStart(pulled.dense, self._local.fetch(needs.each[0]), adds_own=adds_own)
+        self._group = _StepGroup(pulled, pushes, needs.needs)
+        return StepStart(pulled.dense, self._local.fetch(needs.needs[0]), adds_own=adds_own)

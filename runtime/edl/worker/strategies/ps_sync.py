@@ -128,9 +128,11 @@ class Synchronous(ServerStrategy):
             self._own = 0
         return pulled
 
-    def _patience(self, own: int) -> tuple[int, float]:
+    def _patience(self, gradients: int) -> tuple[int, float]:
         """Return the step to wait for, and how long, with so many gradients of this worker in the open round."""
-        patience = WAIT_SECS if own >= self._size else 0.0 if self._alone or not own else self._took
+        patience = (
+            WAIT_SECS if gradients >= self._size else 0.0 if self._alone or not gradients else self._took
+        )
         return (self.step + 1 if patience else self.step), patience
 
     def _confirm(
