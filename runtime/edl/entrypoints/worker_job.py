@@ -18,7 +18,7 @@ from edl.errors import JobError
 from edl.evaluation.measuring import training_metrics
 from edl.evaluation.reports import finding
 from edl.frameworks import Adapter
-from edl.frameworks.adapter import PartitionedAdapter, with_gradients
+from edl.frameworks.adapter import PartitionedAdapter, has_gradients, with_gradients
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.events import PHASES, ignore
 from edl.jobs.job_folder import JobFolder
@@ -224,7 +224,7 @@ class WorkerJob:
         """
         if not self.program.spec.rows.validation:
             return MOST_EPOCHS
-        if not hasattr(trainer.adapter, "gradients"):
+        if not has_gradients(trainer.adapter):
             return 0
         size = sum(array.nbytes for array in trainer.adapter.get_weights().values())
         return min(MOST_EPOCHS, MOST_KEPT // max(1, size))

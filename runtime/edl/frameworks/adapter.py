@@ -233,9 +233,14 @@ class Evaluated(NamedTuple):
     loss: float
 
 
+def has_gradients(adapter: Adapter) -> bool:
+    """Return True if the adapter is a `GradientAdapter`."""
+    return hasattr(adapter, "exchange_steps")
+
+
 def with_gradients(adapter: Adapter) -> GradientAdapter:
     """Return the adapter as one with gradients. Raises JobError for trees and least squares."""
-    if not hasattr(adapter, "exchange_steps"):
+    if not has_gradients(adapter):
         if adapter.framework not in TREES:
             raise refuse_steps()
         raise JobError(
