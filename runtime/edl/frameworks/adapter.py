@@ -24,10 +24,10 @@ import numpy.typing as npt
 
 from edl.arrays import Array, Features, map_arrays
 from edl.collectives.base import Group
-from edl.embeddings.model_tables import Cut, Fetched, Tables
+from edl.embeddings.model_tables import Cut, Tables
 from edl.embeddings.optimizers import Optimizer
 from edl.errors import JobError, UserCodeError
-from edl.frameworks.exchange import Exchange
+from edl.frameworks.exchange import Exchange, Reduction
 from edl.program import Program
 from edl.program.user_model import place
 from edl.spec import TREES
@@ -168,21 +168,12 @@ class GradientAdapter(Adapter, Protocol):
         """
         ...
 
-    def share(self, rows: Minibatches, fetched: Fetched, share: float) -> GradientPart:
-        """Return the contribution of these rows, a fraction `share` of a minibatch, to its step. Only random states
-        change.
+    def reduce_steps(self, rows: Minibatches, reduction: Reduction) -> None:
+        """Take the steps of the minibatches in order, with slices of them and the sums of all members' parts, until the
+        reduction ends the loop.
 
-        There may be no rows. `fetched` has the table rows that the whole minibatch reads, with the positions of
-        these rows.
-        """
-        ...
-
-    def take_step(self, total: GradientPart, fetched: Fetched, rate: float | None) -> float:
-        """Take an optimizer step with the sum of all parts of a minibatch, in this member's own buffer; return its
-        mean loss.
-
-        Members that take it with the same sum change identically. `rate` is its learning rate, None leaves it
-        unchanged.
+        Members that have the same sums change identically. Raises the reduction's errors; only the random states have
+        changed by a step that was begun then.
         """
         ...
 
@@ -215,17 +206,6 @@ class GradientAdapter(Adapter, Protocol):
     def optimizer_elsewhere(self) -> Optimizer:
         """Return the optimizer in the form that parameter servers apply. Raises JobError if they don't support it."""
         ...
-
-
-class GradientPart(NamedTuple):
-    """Contribution of one member to a step.
-
-    `numbers`, float32 (n,), has unclipped gradients, buffers and the loss, each times the member's fraction of the
-    minibatch; it is summed over the members, in place. `held` is the framework object that owns this memory.
-    """
-
-    numbers: Floats
-    held: Any = None
 
 
 class Evaluated(NamedTuple):

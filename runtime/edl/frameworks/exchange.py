@@ -1,13 +1,11 @@
-"""Contract between a network and a strategy that keeps its parameters elsewhere, on servers.
+"""Contracts between a network and a strategy that takes its steps together with other processes.
 
-    start = exchange.begin(0)
-    while start is not None:
-        the network computes the gradients of the minibatch with the parameters of `start`
-        start = exchange.end(the gradients)
+    Exchange     the parameters are on servers: they come before a minibatch, its gradients leave after it
+    Reduction    the members of a group have slices of a minibatch, and sum what they find
 
-An adapter computes the minibatches of a call in order (`GradientAdapter.exchange_steps`). Keras does so in one loop
-inside of its graph, which leaves it once for each minibatch: a call of a compiled function from Python costs more than
-a step of a small network. So the parameters come as one vector, and the gradients leave as one.
+An adapter computes the minibatches of a call in order, and calls the strategy between them. Keras does so in one loop
+inside of its graph, which it leaves for these calls alone: a call of a compiled function from Python costs more than a
+step of a small network. So parameters and gradients are vectors.
 """
 
 from __future__ import annotations
@@ -59,4 +57,36 @@ class Exchange(Protocol):
 
     def end(self, gradients: StepGradients) -> StepStart | None:
         """Take the gradients of a minibatch; return the parameters of the following one, or None to end the loop."""
+        ...
+
+
+class Slice(NamedTuple):
+    """Slice of a minibatch: its rows [first, last) of the call, perhaps none, and their share of the minibatch.
+
+    `fetched` has the table rows that the whole minibatch reads, with the positions of the slice's rows.
+    """
+
+    first: int
+    last: int
+    share: float
+    fetched: Fetched
+
+
+class Reduction(Protocol):
+    """Strategy's side of steps that the members of a group take together."""
+
+    def begin(self, number: int) -> Slice:
+        """Return this member's slice of a minibatch, by its number in the call: the first of a loop."""
+        ...
+
+    def sum(self, part: Floats) -> float | None:
+        """Add up the parts of all members in place, float32 (size,). Return the learning rate of the step; None leaves
+        it unchanged.
+
+        A part has unclipped gradients, buffers and the loss of the slice, each times its share.
+        """
+        ...
+
+    def end(self, loss: float) -> Slice | None:
+        """Count a step with this mean loss; return the slice of the following minibatch, or None to end the loop."""
         ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +9,14 @@ import numpy as np
 import pytest
 
 from edl import frameworks
-from edl.embeddings.model_tables import Fetched
 from edl.errors import JobError
 from edl.frameworks import Minibatches
-from edl.frameworks.adapter import GradientPart
+from edl.frameworks.exchange import Slice
 from edl.program import Program, UserCodeError
 from edl.spec import ClassLabel, Rows
 from edl.spec.extra_outputs import EMBEDDING
 from tests.edl.frameworks.exchanging import OwnParameters, gradients
+from tests.edl.frameworks.reducing import NO_ROWS, compute_part, take_step
 from tests.edl.frameworks.reused import Reused
 from tests.edl.programs import loaded, simple
 
@@ -31,7 +30,6 @@ CLIPPING = pytest.mark.parametrize(
 )
 rng = np.random.default_rng(5)
 FEATURES = {"dense": rng.normal(size=(64, 1)).astype(np.float32)}
-NO_ROWS = Fetched({}, {}, [])
 LABELS = (3 * FEATURES["dense"] + 1).astype(np.float32)
 
 
@@ -49,16 +47,6 @@ def first_rows(labels: Any = LABELS) -> tuple[dict[str, Any], Any]:
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
-
-
-def added(adapter: frameworks.Adapter, rows: Minibatches, cuts: tuple[int, ...]) -> GradientPart:
-    """The shares of the slices between the cuts, added up as a group does."""
-    given = []
-    for first, last in itertools.pairwise(cuts):
-        total = adapter.share(rows.rows(slice(first, last)), NO_ROWS, (last - first) / cuts[-1])
-        given.append(total.numbers.copy())
-    total.numbers[:] = sum(given)
-    return total
 
 
 class AdapterCases(Reused):
@@ -121,7 +109,7 @@ class AdapterCases(Reused):
         local, adapter = self.create(subject), self.create(subject)
         rows = Minibatches(FEATURES, LABELS, 64, weights)
         [loss] = local.train(rows._replace(rates=rates))
-        found = adapter.take_step(added(adapter, rows, (0, 40, 40, 64)), NO_ROWS, 0.5)
+        found = take_step(adapter, rows, (0, 40, 40, 64), 0.5)
         assert found == pytest.approx(float(loss), rel=1e-5)
         expected = local.get_trainable()
         for name, value in adapter.get_trainable().items():
@@ -137,9 +125,9 @@ class AdapterCases(Reused):
             apart.append(alone.get_buffers())
         adapter = self.create(subject)
         before = adapter.get_buffers()
-        total = added(adapter, rows, (0, 16, 64))
+        compute_part(adapter, rows, Slice(0, 16, 0.25, NO_ROWS))
         assert same(adapter.get_buffers(), before)
-        adapter.take_step(total, NO_ROWS, None)
+        take_step(adapter, rows, (0, 16, 64))
         for name, value in adapter.get_buffers().items():
             mean = (apart[0][name] + 3 * apart[1][name]) / 4
             np.testing.assert_allclose(value, mean, rtol=1e-5, atol=1e-6)

@@ -18,7 +18,7 @@ from edl.frameworks import Minibatches
 from edl.frameworks import device as devices
 from edl.frameworks.keras import device as keras_device
 from edl.program import Program
-from tests.edl.frameworks.adapter_cases import FEATURES, LABELS, NO_ROWS, added, create, program
+from tests.edl.frameworks.adapter_cases import FEATURES, LABELS, create, program
 from tests.edl.frameworks.exchanging import gradients
 
 ROWS = Minibatches(FEATURES, LABELS, 16)
@@ -91,22 +91,6 @@ def test_a_gpu_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pytest
     assert keras_device.choose_device("auto") == keras_device.choose_device("cpu") == ""
     with pytest.raises(JobError, match="TensorFlow sees no CUDA device"):
         create(of(tmp_path, device="cuda"))
-
-
-@pytest.mark.soak
-def test_a_part_in_other_memory_is_applied_as_one_in_its_own(tmp_path: Path) -> None:
-    """A sum over the copy that a GPU gives."""
-    rows = Minibatches(FEATURES, LABELS, 64)
-    weights = []
-    for copied in (False, True):
-        adapter: Any = create(of(tmp_path / f"{copied}"))
-        total = added(adapter, rows, (0, 40, 64))
-        adapter.take_step(
-            total._replace(numbers=total.numbers.copy(), held=None) if copied else total, NO_ROWS, None
-        )
-        weights.append(adapter.get_weights())
-    for name, value in weights[0].items():
-        np.testing.assert_array_equal(weights[1][name], value)
 
 
 def test_a_network_computes_in_bfloat16_with_weights_and_outputs_of_float32(tmp_path: Path) -> None:

@@ -13,9 +13,11 @@ import torch
 
 from edl.errors import JobError
 from edl.frameworks import Adapter, Minibatches
+from edl.frameworks.exchange import Slice
 from edl.frameworks.torch import precision as torch_precision
-from tests.edl.frameworks.adapter_cases import FEATURES, LABELS, NO_ROWS, added, create, program, same
+from tests.edl.frameworks.adapter_cases import FEATURES, LABELS, create, program, same
 from tests.edl.frameworks.exchanging import gradients
+from tests.edl.frameworks.reducing import NO_ROWS, compute_part, take_step
 from tests.edl.frameworks.row_cases import FEATURES as ROW_FEATURES
 from tests.edl.frameworks.row_cases import LABELS as ROW_LABELS
 from tests.edl.frameworks.row_cases import create as create_rows
@@ -82,9 +84,8 @@ def test_shares_in_bfloat16_are_a_step(tmp_path: Path) -> None:
     local, member = create(subject), create(subject)
     rows = Minibatches(FEATURES, LABELS, 64)
     [loss] = local.train(rows)
-    total = added(member, rows, (0, 40, 64))
-    assert total.numbers.dtype == np.float32
-    assert member.take_step(total, NO_ROWS, None) == pytest.approx(float(loss), rel=0.01)  # type: ignore[attr-defined]
+    assert compute_part(member, rows, Slice(0, 40, 0.625, NO_ROWS)).dtype == np.float32
+    assert take_step(member, rows, (0, 40, 64)) == pytest.approx(float(loss), rel=0.01)
     for name, value in member.get_weights().items():
         np.testing.assert_allclose(value, local.get_weights()[name], rtol=0.05, atol=2e-3)
 
@@ -125,7 +126,7 @@ def test_a_step_is_left_out_by_all_members_if_its_gradients_overflow(tmp_path: P
     before = local.get_weights()
     high = Minibatches(FEATURES, LABELS * 1e5, 64)  # the gradients, times the scale, are beyond float16
     local.train(high)
-    member.take_step(added(member, high, (0, 40, 64)), NO_ROWS, None)  # type: ignore[attr-defined]
+    take_step(member, high, (0, 40, 64))
     for adapter in (local, member):
         assert same(adapter.get_weights(), before)
         assert adapter.get_state()["loss_scale"] == SCALE / 2

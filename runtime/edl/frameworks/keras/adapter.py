@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import keras
@@ -22,12 +23,12 @@ import edl.frameworks.keras.layers  # noqa: F401 (refuses another backend)
 from edl.arrays import Array, Features, map_arrays, replace_lists
 from edl.embeddings.model_tables import Fetched, RowGradients
 from edl.embeddings.optimizers import Optimizer
+from edl.embeddings.table import Ids
 from edl.errors import JobError
 from edl.frameworks.adapter import (
     Adapter,
     Evaluated,
     Floats,
-    GradientPart,
     Minibatches,
     check_losses,
     check_outputs,
@@ -39,7 +40,7 @@ from edl.frameworks.adapter import (
 )
 from edl.frameworks.base import NetworkAdapter, call_function, checked_shapes, flatten_inputs
 from edl.frameworks.device import tell
-from edl.frameworks.exchange import Exchange
+from edl.frameworks.exchange import Exchange, Reduction
 from edl.frameworks.keras import device as devices
 from edl.frameworks.keras.compiled import Variants, any_rows, compile_function, spec_of
 from edl.frameworks.keras.embeddings import (
@@ -50,7 +51,7 @@ from edl.frameworks.keras.embeddings import (
     with_rows_inside,
 )
 from edl.frameworks.keras.exchange import ExchangedSteps
-from edl.frameworks.keras.gradients import GradientParts
+from edl.frameworks.keras.gradients import ReducedSteps
 from edl.frameworks.keras.last_layer import last_inputs
 from edl.frameworks.least_squares import LeastSquares, LeastSquaresAdapter
 from edl.program import Program
@@ -136,12 +137,15 @@ class KerasAdapter(NetworkAdapter):
         self._train = Variants(devices.run_on_device(device, self._steps), rows[0], label, size)
         trainable = list(map(spec_of, self.model.trainable_variables))
         self._assign_all = compile_function(self._assign_trainable, trainable)
-        self._gradient_parts = GradientParts(
+        place = partial(devices.run_on_device, device)
+        self._reduced = ReducedSteps(
             self.model.trainable_variables,
             list(self._buffers().values()),
             (*rows, label),
-            devices.run_on_device(device, self._loss_and_gradients),
-            devices.run_on_device(device, self._apply),
+            self._loss_and_gradients,
+            self._apply,
+            self._update_rows,
+            place,
         )
         self._exchanged = ExchangedSteps(
             self.model.trainable_variables,
@@ -149,8 +153,8 @@ class KerasAdapter(NetworkAdapter):
             self._generators(),
             (*rows, label),
             self._clipped_gradients,
-            self._apply_dense,
-            lambda function: devices.run_on_device(device, function),
+            self._apply,
+            place,
         )
 
     def train(self, rows: Minibatches) -> Floats:
@@ -165,16 +169,11 @@ class KerasAdapter(NetworkAdapter):
     def exchange_steps(self, rows: Minibatches, exchange: Exchange, first: int = 0) -> None:
         self._exchanged.run(rows, exchange, first, self._user_code("the training step"))
 
-    def share(self, rows: Minibatches, fetched: Fetched, share: float) -> GradientPart:
-        if not len(rows.labels):
-            return self._gradient_parts.nothing(fetched)
-        with self._user_code("the training step"):
-            return self._gradient_parts.of(rows, fetched, share)
+    def reduce_steps(self, rows: Minibatches, reduction: Reduction) -> None:
+        self._reduced.run(rows, reduction, self._user_code("the training step"))
 
-    def take_step(self, total: GradientPart, fetched: Fetched, rate: float | None) -> float:
-        loss, rows, used = self._gradient_parts.apply(total, fetched, rate)
-        self.tables.update(_by_row(fetched, rows), used)
-        return loss
+    def _update_rows(self, ids: Mapping[str, Ids], gradients: Mapping[str, Floats], rate: float) -> None:
+        self.tables.update({name: RowGradients(ids[name], gradients[name]) for name in ids}, rate)
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
         fetched = self._fetch_rows(features, train=False)
@@ -245,7 +244,7 @@ class KerasAdapter(NetworkAdapter):
         return row_optimizer(self.optimizer)
 
     def learning_rate(self, step: int) -> float:
-        if isinstance(self.optimizer._learning_rate, keras.optimizers.schedules.LearningRateSchedule):
+        if self._has_schedule:
             self.optimizer.iterations.assign(step)
             return float(self.optimizer.learning_rate)
         if self._rate is None:  # reading a variable takes a tenth of a small network's step
@@ -287,7 +286,7 @@ class KerasAdapter(NetworkAdapter):
                 return array[number * size : (number + 1) * size]
 
             part = {"weights": minibatch(optional["weights"])} if "weights" in optional else {}
-            rate = {"rates": optional["rates"][number : number + 1]} if "rates" in optional else {}
+            rate = optional["rates"][number] if "rates" in optional else None
             rows = self._fetch(number)
             loss, gradients, moving = self._loss_and_gradients(
                 map_arrays(minibatch, features), *rows, minibatch(labels), part
@@ -324,24 +323,24 @@ class KerasAdapter(NetworkAdapter):
         self._walk.move(dict(zip(sorted(self.tables.tables), gradients, strict=True)), float(rate))
 
     def _apply(
-        self, gradients: list[Tensor], blocks: Blocks, optional: Given | None = None
+        self, gradients: list[Tensor], blocks: Blocks, rate: Tensor | None = None
     ) -> tuple[Blocks, Tensor]:
-        """Update the model's variables; return the row gradients, clipped with the others, and the learning rate.
-
-        `optional` has the rate, (1,), if the call has one.
+        """Update the model's variables, at this learning rate unless it is `KEEP`. Return the row gradients, clipped
+        with the others, and the learning rate.
         """
-        if optional:
-            self.optimizer.learning_rate = optional["rates"][0]
-        rate = tf.convert_to_tensor(self.optimizer.learning_rate)
+        present = tf.convert_to_tensor(self.optimizer.learning_rate)
+        if rate is not None and not self._has_schedule:
+            present = tf.where(rate < 0, present, rate)
+            self.optimizer.learning_rate = present
         if blocks:
             gradients, blocks = clip_gradients(self.optimizer, gradients, blocks)
         self.optimizer.apply(gradients, self.model.trainable_variables)
-        return blocks, rate
+        return blocks, present
 
-    def _apply_dense(self, gradients: list[Tensor], rate: Tensor) -> None:
-        """Update the variables by their gradients, at the rate unless it is negative."""
-        self.optimizer.learning_rate = tf.where(rate < 0, self.optimizer.learning_rate, rate)
-        self.optimizer.apply(gradients, self.model.trainable_variables)
+    @property
+    def _has_schedule(self) -> bool:
+        """True if the optimizer computes its learning rate, which cannot be set then."""
+        return isinstance(self.optimizer._learning_rate, keras.optimizers.schedules.LearningRateSchedule)
 
     def _assign_trainable(self, values: list[Tensor]) -> None:
         for variable, value in zip(self.model.trainable_variables, values, strict=True):
@@ -409,10 +408,6 @@ class KerasAdapter(NetworkAdapter):
 def _any_fetched(fetched: Fetched) -> tuple[Any, Any]:
     """Return the signatures of blocks and positions."""
     return map_arrays(any_rows, fetched.blocks), tf.nest.map_structure(any_rows, fetched.places)
-
-
-def _by_row(fetched: Fetched, gradients: Blocks) -> dict[str, RowGradients]:
-    return {name: RowGradients(fetched.ids[name], values.numpy()) for name, values in gradients.items()}
 
 
 def _check_one_tensor(outputs: object) -> None:

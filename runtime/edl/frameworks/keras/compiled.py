@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import Any
 
 import tensorflow as tf
 
 from edl.arrays import Array
 from edl.frameworks.adapter import Floats
+
+KEEP = -1.0  # in place of a learning rate: the present one
 
 
 class Variants:
@@ -38,6 +42,18 @@ class Variants:
             last = {name: tf.TensorSpec((None,), tf.float32) for name in names}
             self._compiled[names] = compile_function(self._function, *self._signature, last)
         return self._compiled[names]
+
+
+def run_interruptibly(
+    variants: Variants, arguments: Sequence[Any], user_code: AbstractContextManager[None], **optional: Any
+) -> None:
+    """Call the function in a thread, within the context `user_code`: the main thread can handle signals meanwhile.
+
+    It is traced in this thread, since layers may look at the state of the thread that calls them.
+    """
+    with user_code, ThreadPoolExecutor(1, "edl-steps") as thread:
+        function = variants.trace(**optional)
+        thread.submit(function, *arguments).result()
 
 
 def compile_function(function: Callable[..., Any], *signature: Any) -> Any:

@@ -1,15 +1,12 @@
 """Steps in Keras with parameters of elsewhere: one loop in the graph, left once for each minibatch.
 
-    first start ─▶ assign ─▶ loss and gradients ─▶ exchange (Python) ─▶ [local step] ─▶ assign ─▶ …
-
-The loop runs in a thread of its own: the main thread waits for it, and can handle signals meanwhile.
+first start ─▶ assign ─▶ loss and gradients ─▶ exchange (Python) ─▶ [local step] ─▶ assign ─▶ …
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -18,11 +15,10 @@ import tensorflow as tf
 from edl.arrays import Array, map_arrays, replace_lists
 from edl.frameworks.adapter import Minibatches, pack_arrays
 from edl.frameworks.exchange import Exchange, StepGradients, StepStart
-from edl.frameworks.keras.compiled import Variants
+from edl.frameworks.keras.compiled import KEEP, Variants, run_interruptibly
 
 Tensor = Any
 _END, _GO_ON, _STEP, _STEP_AND_ADD = range(4)
-_KEEP = -1.0  # in place of a learning rate
 
 
 class ExchangedSteps:
@@ -58,7 +54,7 @@ class ExchangedSteps:
         rows: Minibatches,
         exchange: Exchange,
         first: int,
-        user_code: contextlib.AbstractContextManager[None],
+        user_code: AbstractContextManager[None],
     ) -> None:
         """Compute the minibatches from the `first` on, in the context `user_code`. Raises the error of the exchange, if
         it has one.
@@ -67,11 +63,7 @@ class ExchangedSteps:
         self._exchange, self._error = exchange, None
         dense, blocks, places = self._arrays_of(start)
         arguments = (replace_lists(rows.features), rows.labels, rows.size, first, dense, blocks, places)
-        with user_code, ThreadPoolExecutor(1, "edl-steps") as thread:
-            loop = self._loop.trace(
-                weights=rows.weights
-            )  # layers may look at the state of the thread that calls them
-            thread.submit(loop, *arguments).result()
+        run_interruptibly(self._loop, arguments, user_code, weights=rows.weights)
         if self._error is not None:
             raise self._error
 
@@ -152,7 +144,7 @@ class ExchangedSteps:
         return _concat([variable.value for variable in self._variables]) - before
 
     def _step(self, gradients: list[Tensor], rate: Tensor) -> Any:
-        self._apply(gradients, rate)
+        self._apply(gradients, {}, rate)
         return tf.no_op()
 
     # In Python -------------------------------------------------------------------------------------------
@@ -166,9 +158,9 @@ class ExchangedSteps:
         except BaseException as error:  # an error in the graph would be logged and get another type
             self._error, start = error, None
         if start is None:
-            return [np.int64(_END), np.float32(_KEEP), np.empty(0, np.float32), *self._no_rows()]
+            return [np.int64(_END), np.float32(KEEP), np.empty(0, np.float32), *self._no_rows()]
         action = _STEP_AND_ADD if start.adds_own else _STEP if start.steps_before else _GO_ON
-        rate = _KEEP if start.rate is None else start.rate
+        rate = KEEP if start.rate is None else start.rate
         dense, *fetched = self._arrays_of(start)
         return [np.int64(action), np.float32(rate), dense, *tf.nest.flatten(fetched)]
 

@@ -26,7 +26,6 @@ from edl.frameworks.adapter import (
     Adapter,
     Evaluated,
     Floats,
-    GradientPart,
     Minibatches,
     check_losses,
     check_outputs,
@@ -36,7 +35,7 @@ from edl.frameworks.adapter import (
 )
 from edl.frameworks.base import NetworkAdapter, call_function, flatten_inputs
 from edl.frameworks.device import tell
-from edl.frameworks.exchange import Exchange, StepGradients, StepStart
+from edl.frameworks.exchange import Exchange, Reduction, Slice, StepGradients, StepStart
 from edl.frameworks.least_squares import LeastSquares, LeastSquaresAdapter
 from edl.frameworks.torch import device as devices
 from edl.frameworks.torch import precision as precisions
@@ -175,8 +174,21 @@ class TorchAdapter(NetworkAdapter):
     def _vectors(self) -> ParameterVectors:
         return ParameterVectors(self.model, self._buffers(), self._device)
 
-    def share(self, rows: Minibatches, fetched: Fetched, share: float) -> GradientPart:
-        block = self._rows(fetched, True)
+    def reduce_steps(self, rows: Minibatches, reduction: Reduction) -> None:
+        piece: Slice | None = reduction.begin(0)
+        while piece is not None:
+            part = self._part(rows.rows(slice(piece.first, piece.last)), piece)
+            rate = reduction.sum(part)
+            if rate is not None:
+                self.set_learning_rate(rate)
+            block = self._rows(piece.fetched, False)
+            loss = self._gradient_parts.set_gradients(part, block.rows)
+            self._step(block.gradients())
+            piece = reduction.end(loss)
+
+    def _part(self, rows: Minibatches, piece: Slice) -> Floats:
+        """Return the gradients, buffers and loss of a slice, times its share."""
+        block = self._rows(piece.fetched, True)
         blocks = list(block.rows.values())
         count = len(rows.labels)
         if not count:
@@ -186,16 +198,8 @@ class TorchAdapter(NetworkAdapter):
             self.model.train()
         features, targets = self._tensors(rows.features), self._targets(rows.labels, rows.weights)
         with self._user_code("the training step"), self._gradient_parts.without_moves():
-            loss = self._backward(features, block, *targets, share)
-            return self._gradient_parts.gather_part(loss, blocks, share)
-
-    def take_step(self, total: GradientPart, fetched: Fetched, rate: float | None) -> float:
-        if rate is not None:
-            self.set_learning_rate(rate)
-        block = self._rows(fetched, False)
-        loss = self._gradient_parts.set_gradients(total, block.rows)
-        self._step(block.gradients())
-        return loss
+            loss = self._backward(features, block, *targets, piece.share)
+            return self._gradient_parts.gather_part(loss, blocks, piece.share)
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
         self._threads.take(len(labels))

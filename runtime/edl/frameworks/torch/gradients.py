@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from edl.arrays import Array
-from edl.frameworks.adapter import GradientPart, is_buffer
+from edl.frameworks.adapter import is_buffer
 from edl.frameworks.base import dtype_of
 from edl.frameworks.torch.device import array_of
 
@@ -44,7 +44,7 @@ class GradientParts:
         self._shapes = [tensor.shape for tensor in tensors]
         self._make_room(sum(map(torch.Size.numel, self._shapes)))
 
-    def gather_part(self, loss: torch.Tensor, rows: Tensors, share: float) -> GradientPart:
+    def gather_part(self, loss: torch.Tensor, rows: Tensors, share: float) -> Array:
         """Return the part of some rows of a minibatch, from the present gradients of parameters and rows."""
         flat, of_rows = self._of(rows)
         with torch.no_grad():
@@ -54,18 +54,18 @@ class GradientParts:
                 place.copy_(buffer).mul_(share)
             for place, row in zip(of_rows, rows, strict=True):
                 place.zero_() if row.grad is None else place.copy_(row.grad)
-        return GradientPart(self._on_cpu(flat))
+        return self._on_cpu(flat)
 
-    def nothing(self, rows: Tensors) -> GradientPart:
+    def nothing(self, rows: Tensors) -> Array:
         """Return the part of no rows."""
-        return GradientPart(self._on_cpu(self._of(rows)[0].zero_()))
+        return self._on_cpu(self._of(rows)[0].zero_())
 
-    def set_gradients(self, total: GradientPart, rows: Mapping[str, torch.Tensor]) -> float:
+    def set_gradients(self, total: Array, rows: Mapping[str, torch.Tensor]) -> float:
         """Set the gradients of parameters and rows, and the buffers; return the loss. A total in this object's own
         memory is not copied: the gradients are views of it until the next part.
         """
         flat, of_rows = self._of(tuple(rows.values()))
-        received = torch.from_numpy(total.numbers)
+        received = torch.from_numpy(total)
         if received.data_ptr() != flat.data_ptr():
             flat.copy_(received)
         for buffer, place in zip(self._buffers(), self._moving, strict=True):

@@ -26,7 +26,8 @@ from edl.frameworks.exchange import StepGradients, StepStart
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.base import VoidError
-from edl.worker.strategies.ps_base import CallProgress, ServerStrategy, name_rows, progress, start_step
+from edl.worker.strategies.call_progress import CallProgress
+from edl.worker.strategies.ps_base import ServerStrategy, name_rows, progress, start_step
 from edl.worker.strategies.ps_model import (
     ModelPush,
     PullCall,

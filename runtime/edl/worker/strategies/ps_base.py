@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from edl.checkpoints import CheckpointStore, GoneError
-from edl.embeddings.model_tables import Fetched, Need, RowGradients, Tables
+from edl.embeddings.model_tables import Fetched, Need, RowGradients
 from edl.embeddings.table import Ids
 from edl.frameworks.adapter import Floats, Minibatches
 from edl.frameworks.exchange import StepStart
@@ -27,7 +27,6 @@ from edl.ps.checkpoint import manifests
 from edl.ps.checkpoint.content import Progress
 from edl.tasks.task import Report, Round
 from edl.worker.learning_rate import Rates
-from edl.worker.strategies.base import add_minibatch
 from edl.worker.strategies.ps_export import export_parameters, with_own
 from edl.worker.strategies.ps_model import PulledModel, ServerParameters
 
@@ -160,58 +159,6 @@ class ServerStrategy(ABC):
             return None
         self._pushed_state = buffers
         return buffers
-
-
-class CallProgress:
-    """Minibatches of one call of `train`: the table rows that they read, their losses, and the progress of the task."""
-
-    def __init__(self, tables: Tables, rows: Minibatches, done: Report, rates: Rates | None) -> None:
-        self.rows, self.done, self.rates = rows, done, rates
-        self._tables = tables
-        self._keys = tables.keys(rows.features)
-        self._losses: list[float] = []
-
-    @property
-    def number(self) -> int:
-        """Number of minibatches that are done, and of the present one."""
-        return len(self._losses)
-
-    @property
-    def is_complete(self) -> bool:
-        return self.number == self.rows.steps
-
-    @property
-    def losses(self) -> Floats:
-        return np.array(self._losses, np.float32)
-
-    def need(self, number: int) -> Need | None:
-        """Return what a minibatch reads, or None behind the last one."""
-        start = number * self.rows.size
-        return (
-            self._tables.need(self._keys, start, start + self.rows.size) if number < self.rows.steps else None
-        )
-
-    def need_together(self, number: int, count: int) -> tuple[dict[str, Ids], list[Need]]:
-        """Return what so many minibatches read from this one on; see `Tables.need_together`."""
-        size = self.rows.size
-        end = min((number + count) * size, len(self.rows.labels))
-        if number >= self.rows.steps:
-            return {}, []
-        return self._tables.need_together(self._keys, number * size, end, size)
-
-    def count_rows(self) -> int:
-        """Return the number of rows of the present minibatch."""
-        return min(self.rows.size, len(self.rows.labels) - self.number * self.rows.size)
-
-    def add(self, loss: float) -> Report:
-        """Count the present minibatch as done; return the progress of the task with it."""
-        self.done = self.with_present(loss)
-        self._losses.append(loss)
-        return self.done
-
-    def with_present(self, loss: float) -> Report:
-        """Return the progress of the task with the present minibatch."""
-        return add_minibatch(self.done, self.rows.minibatch(self.number), loss)
 
 
 class _ServerRows:

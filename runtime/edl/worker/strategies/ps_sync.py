@@ -24,7 +24,8 @@ from edl.ps.checkpoint.content import Version
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.base import VoidError
-from edl.worker.strategies.ps_base import CallProgress, ServerStrategy, name_rows, progress, start_step
+from edl.worker.strategies.call_progress import CallProgress
+from edl.worker.strategies.ps_base import ServerStrategy, name_rows, progress, start_step
 from edl.worker.strategies.ps_client import CALL_SECS, PendingCalls, ServerRequest
 from edl.worker.strategies.ps_model import ModelPush, PulledModel, ServerParameters
 

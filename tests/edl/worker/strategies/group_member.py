@@ -165,11 +165,12 @@ class Member:
         return {"step": self.strategy.step, "without": self._without, **self.followed}
 
     def _happen(self, what: str, at: int) -> None:
-        adapter, share, strategy = self.adapter, type(self.adapter).share, self.strategy
+        strategy = self.strategy
+        add_up = strategy.sum
 
-        def befallen(*arguments: Any) -> Any:
+        def befallen(part: Any) -> Any:
             if strategy.step == at:
-                vars(adapter).pop("share")
+                vars(strategy).pop("sum")
                 if what == "killed":
                     os._exit(1)
                 if what == "frozen":
@@ -177,15 +178,14 @@ class Member:
                 if what == "raises":
                     raise ZeroDivisionError
                 if what == "late":  # the others have taken the step
-                    group = strategy._group
-                    summed = group.sum
-                    group.sum = lambda array: (summed(array), _fail())
-            return share(adapter, *arguments)
+                    add_up(part)
+                    raise GroupError
+            return add_up(part)
 
         if what == "leaves":
             self._leaves_at = at
         elif what:
-            adapter.share = befallen  # type: ignore[method-assign]
+            strategy.sum = befallen  # type: ignore[method-assign]
 
     # The rendezvous -----------------------------------------------------------------------------------------
 
@@ -208,10 +208,6 @@ class Member:
 
     def leave_out(self, members: Sequence[str]) -> None:
         self._without = list(members)
-
-
-def _fail() -> None:
-    raise GroupError
 
 
 def _serve(framework: str, control: socket.socket) -> None:

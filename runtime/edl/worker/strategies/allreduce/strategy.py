@@ -18,17 +18,23 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.collectives.base import Group, GroupError, Host
-from edl.embeddings.model_tables import Keys
 from edl.frameworks.adapter import Floats, GradientAdapter, Minibatches
+from edl.frameworks.exchange import Slice
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.allreduce.member import GroupMember
 from edl.worker.strategies.allreduce.rendezvous import Rendezvous
-from edl.worker.strategies.base import VoidError, add_minibatch
+from edl.worker.strategies.base import VoidError
+from edl.worker.strategies.call_progress import CallProgress
 
 
 class AllReduce(GroupMember):
     """Synchronous data parallelism without parameter servers. For the parameters see `GroupMember`."""
+
+    _call: CallProgress
+    _group_of_step: Group
+    _slice_rows: int
+    _began: float  # of the computation of a slice
 
     def __init__(self, adapter: GradientAdapter, rendezvous: Rendezvous, host: Host, name: str) -> None:
         super().__init__(adapter, rendezvous, host, name)
@@ -41,9 +47,8 @@ class AllReduce(GroupMember):
 
     def warm_up(self, rows: Minibatches) -> None:
         """Compile the step on a few rows and discard its effect, so that other members don't wait for compilation."""
-        state, tables, count = self._state(), self._network.tables, len(rows.labels)
-        fetched = tables.fetch(tables.need(tables.keys(rows.features), 0, count, slice(0, count)), train=True)
-        self._network.take_step(self._network.share(rows, fetched, 1.0), fetched, None)
+        state = self._state()
+        self._network.reduce_steps(rows._replace(size=len(rows.labels)), _OneStep(self._network, rows))
         self._take(state, self.step)
 
     def _begin(self, group: Group, number: int) -> None:
@@ -61,34 +66,35 @@ class AllReduce(GroupMember):
                 losses = super().train(rows, done, rates)
                 self._settled = self.step
                 return losses
-            keys = self._network.tables.keys(rows.features)
-            step_losses = []
-            for number in range(rows.steps):
-                step_losses.append(self._step(self._ready(), rows, keys, number, rates))
-                done = add_minibatch(done, rows.minibatch(number), step_losses[-1])
-                if self.step % WINDOW == 0:
-                    self._compare(self._ready())
-            return np.array(step_losses, np.float32)
+            self._call = CallProgress(self._network.tables, rows, done, rates)
+            self._network.reduce_steps(rows, self)
+            return self._call.losses
         except GroupError:
-            self.join(done)
+            self.join(self._call.done)
             raise VoidError from None
         except Exception:  # error of the program: the others continue without this member
             self.leave()
             raise
 
-    def _step(self, group: Group, rows: Minibatches, keys: Keys, number: int, rates: Rates | None) -> float:
-        start, end = number * rows.size, min((number + 1) * rows.size, len(rows.labels))
-        first, last = (start + (end - start) * rank // group.size for rank in (group.rank, group.rank + 1))
-        tables = self._network.tables
-        fetched = tables.fetch(tables.need(keys, start, end, slice(first, last)), train=True)
-        began = time.monotonic()
-        share = self._network.share(rows.rows(slice(first, last)), fetched, (last - first) / (end - start))
-        self._stragglers.record_slice(last - first, time.monotonic() - began)
-        group.sum(share.numbers)
-        rate = None if rates is None else float(rates(self.step, 1)[0])
-        loss = self._network.take_step(share, fetched, rate)
+    def begin(self, number: int) -> Slice:
+        self._group_of_step, call = self._ready(), self._call
+        first, last = call.slice(self._group_of_step.rank, self._group_of_step.size)
+        fetched = call.fetch(first, last)
+        self._slice_rows, self._began = last - first, time.monotonic()
+        return Slice(first, last, (last - first) / call.count_rows(), fetched)
+
+    def sum(self, part: Floats) -> float | None:
+        self._stragglers.record_slice(self._slice_rows, time.monotonic() - self._began)
+        self._group_of_step.sum(part)
+        rates = self._call.rates
+        return None if rates is None else float(rates(self.step, 1)[0])
+
+    def end(self, loss: float) -> Slice | None:
         self._settled, self.step = self.step, self.step + 1
-        return loss
+        self._call.add(loss)
+        if self.step % WINDOW == 0:
+            self._compare(self._ready())
+        return None if self._call.is_complete else self.begin(self._call.number)
 
     def _compare(self, group: Group) -> None:
         """Adapt the timeout to the slowest member, and regroup without members that are far slower than the median."""
@@ -97,6 +103,24 @@ class AllReduce(GroupMember):
         if slow and group.rank == 0:
             self._rendezvous.leave_out([self._members[rank] for rank in slow])
             raise GroupError
+
+
+class _OneStep:
+    """Reduction of one minibatch, without other members."""
+
+    def __init__(self, adapter: GradientAdapter, rows: Minibatches) -> None:
+        tables, count = adapter.tables, len(rows.labels)
+        need = tables.need(tables.keys(rows.features), 0, count)
+        self._slice = Slice(0, count, 1.0, tables.fetch(need, train=True))
+
+    def begin(self, number: int) -> Slice:
+        return self._slice
+
+    def sum(self, part: Floats) -> float | None:
+        return None
+
+    def end(self, loss: float) -> Slice | None:
+        return None
 
 
 WINDOW = 20  # steps between two comparisons
