@@ -40,13 +40,15 @@ class ScriptRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Attempt(msgspec.Struct, frozen=True):
     """One start of all workers. `restarts` counts those before; `port` is for the script's own process group, at
-    `host`, or the worker's own if that is empty. `workers` are all, if there may be fewer than the script's.
+    `host`, or the worker's own if that is empty. `workers` are all, if there may be fewer than the script's. `reason`
+    says which worker ended before a restart, and how.
     """
 
     restarts: int
     port: int
     host: str = ""
     workers: int | msgspec.UnsetType = msgspec.UNSET
+    reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class NamedRows(msgspec.Struct, frozen=True):
@@ -65,19 +67,19 @@ class NamedRows(msgspec.Struct, frozen=True):
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """Datasets of a script by name."""
+    """Datasets of a script by name. `resumed`: one of them begins at a position that the script has loaded."""
 
     datasets: dict[str, NamedRows]
+    resumed: bool = False
 
     @property
     def bounded_dataset(self) -> NamedRows | None:
-        """The only dataset, if it is trained on for a number of epochs: the master then knows every step in advance."""
+        """The only dataset, if it is trained on from its beginning for a number of epochs: the master then knows every
+        step in advance.
+        """
         datasets = [*self.datasets.values()]
-        return (
-            datasets[0]
-            if len(datasets) == 1 and datasets[0].trained and datasets[0].epochs is not None
-            else None
-        )
+        is_bounded = len(datasets) == 1 and datasets[0].trained and datasets[0].epochs is not None
+        return datasets[0] if is_bounded and not self.resumed else None
 
 
 Record = TypeVar("Record", ScriptRun, Attempt, Workload)
@@ -130,8 +132,8 @@ def forget(job: Path) -> None:
     (job / _FILES[ScriptRun]).unlink(missing_ok=True)
 
 
-def agree(job: Path, workload: Workload) -> None:
-    """Record the workload unless another worker has. Raises JobError if that has another one."""
+def agree(job: Path, workload: Workload) -> Workload:
+    """Record the workload unless another worker has; return the recorded one. Raises JobError for other rows in it."""
     path = job / _FILES[Workload]
     partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
     partial.write_bytes(msgspec.json.encode(workload))
@@ -140,12 +142,14 @@ def agree(job: Path, workload: Workload) -> None:
             os.link(partial, path)
     finally:
         partial.unlink()
-    check(read(job, Workload), workload)
+    return check(read(job, Workload) or Workload({}), workload)
 
 
-def check(first_workload: Workload | None, workload: Workload) -> None:
-    """Raise JobError unless this worker has the workload that all workers have agreed on."""
-    agreed = first_workload.datasets if first_workload is not None else {}
+def check(first_workload: Workload, workload: Workload) -> Workload:
+    """Return the first workload. Raises JobError if this worker has other datasets; it may have loaded another
+    position, which the others replace.
+    """
+    agreed = first_workload.datasets
     for name in {**workload.datasets, **agreed}:
         here, other_rows = workload.datasets.get(name), agreed.get(name)
         if here != other_rows:
@@ -154,6 +158,7 @@ def check(first_workload: Workload | None, workload: Workload) -> None:
                 f"another one {_describe_rows(other_rows)}",
                 hint="every worker runs the whole script: call edl.elastic with the same rows in each",
             )
+    return first_workload
 
 
 def _describe_rows(rows: NamedRows | None) -> str:

@@ -14,13 +14,14 @@ from edl.run.script_files import fetch_file, send
 from edl.run.storage import relay_of
 
 
-def agree(job: Path, workload: Workload) -> None:
-    """Record the workload unless another worker has. Raises JobError if that has another one."""
+def agree(job: Path, workload: Workload) -> Workload:
+    """Record the workload unless another worker has; return the recorded one. Raises JobError for other rows in it."""
     if not ClusterFolder(job).is_spread:
-        script_run.agree(job, workload)
-        return
+        return script_run.agree(job, workload)
     relay = relay_of(JobFolder(job))
     if fetch_file(relay, WORKLOAD) is None:
         send(relay, WORKLOAD, msgspec.json.encode(workload))
     first = fetch_file(relay, WORKLOAD)
-    script_run.check(msgspec.json.decode(first, type=Workload) if first is not None else None, workload)
+    return script_run.check(
+        msgspec.json.decode(first, type=Workload) if first is not None else Workload({}), workload
+    )

@@ -8,7 +8,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from edl.errors import SemanticError
 from edl.jobs.script_run import NamedRows
+
+
+def describe_position(rows: NamedRows, epoch: int, done: int, *, ended: bool = False) -> dict[str, Any]:
+    """Return a position for a checkpoint of the script: `done` rows of an epoch, and what makes their order.
+
+    A stream has 0 rows, so only `ended` says that nothing is left of it.
+    """
+    order = {"rows": rows.rows, "shuffle": rows.shuffle, "seed": rows.seed}
+    return {"epoch": epoch, "done": done, "ended": ended or 0 < rows.rows <= done, **order}
+
+
+def read_position(state: Mapping[str, Any], rows: NamedRows) -> tuple[int, int]:
+    """Return epoch and done rows of a position. Raises SemanticError if it is of rows in another order."""
+    here = describe_position(rows, 0, 0)
+    if not isinstance(state, Mapping) or set(state) != set(here):
+        raise SemanticError(
+            "load_state_dict got something else than the result of state_dict",
+            hint="give the value that state_dict of edl.elastic returned, with its keys " + ", ".join(here),
+        )
+    for name in ("rows", "shuffle", "seed"):
+        if state[name] != here[name]:
+            raise SemanticError(
+                f"the state is of data with {name} = {state[name]!r}, and here it is {here[name]!r}: rows would be "
+                "seen twice or never",
+                hint="load it for the same data with the same seed and shuffle; for other data begin a new epoch",
+            )
+    epoch, done = state["epoch"], state["done"]
+    if not (isinstance(epoch, int) and isinstance(done, int) and epoch >= 0 and done >= 0):
+        raise SemanticError(f"the state has epoch {epoch!r} and done {done!r}; expected whole numbers")
+    return epoch, min(done, rows.rows) if rows.rows else done
 
 
 class Position(Protocol):

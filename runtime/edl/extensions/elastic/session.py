@@ -56,6 +56,7 @@ class ElasticSession:
         self._connection: JobConnection | None = None
         self._notice = LeaveNotice()
         self._steps: Steps | None = None  # in a job, from the first group on
+        self._resumes = False  # True if a dataset begins at a loaded position
         self._world: World | None = None  # of which the hooks know
         if self._worker is not None:
             self._worker.at_end.append(self._end)
@@ -81,9 +82,21 @@ class ElasticSession:
             )
         self.positions.of[name] = position
 
+    def begin_at(self, cursor: Position, position: Any) -> None:
+        """Let a dataset begin at a position. Raises SemanticError if the loop has begun."""
+        if self._steps is not None:
+            raise SemanticError(
+                "load_state_dict of edl.elastic comes after the loop has begun",
+                hint="load it before the function of edl.elastic.run; in it, the positions move with the model",
+            )
+        cursor.load(position)
+        self._resumes = True
+
     @property
     def workload(self) -> Workload:
-        return Workload({name: cursor.rows for name, cursor in self.positions.of.items()})
+        return Workload(
+            {name: cursor.rows for name, cursor in self.positions.of.items()}, resumed=self._resumes
+        )
 
     @property
     def steps(self) -> Steps:
@@ -132,8 +145,7 @@ class ElasticSession:
         """Take part in the next group, unless this worker is in one that goes on."""
         with self.leaving():
             if self._steps is None and self._worker is not None:
-                agree(self._worker.job, self.workload)
-                self._connect()
+                self._connect(agree(self._worker.job, self.workload))
             if self._declared.gradients is not None:
                 self._declared.gradients.discard()
             self.steps.join()
@@ -209,13 +221,13 @@ class ElasticSession:
         with self.leaving():
             return self.steps.broadcast(value)
 
-    def _connect(self) -> JobConnection:
+    def _connect(self, agreed: Workload) -> JobConnection:
         """Connect to the master, and make what the groups need."""
         worker = self._worker
         assert worker is not None  # noqa: S101
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, lambda number, frame: self._notice.set())
-        bounded = self.workload.bounded_dataset is not None
+        bounded = agreed.bounded_dataset is not None
         state = ScriptState((*self._declared.objects, self.positions))
         connection = JobConnection(worker, state, self._notice)
         self._connection = connection
@@ -248,7 +260,7 @@ class ElasticSession:
         if self._connection is None and self._worker is not None:
             with contextlib.suppress(JobError):  # it is known already
                 agree(self._worker.job, self.workload)
-        connection = self._connection or self._connect()
+        connection = self._connection or self._connect(self.workload)
         if code == exit_codes.OK and not connection.is_over and not self._notice.is_set():
             error = JobError(
                 "the script has ended in a worker before its loop had trained all rows",
