@@ -67,19 +67,19 @@ class NamedRows(msgspec.Struct, frozen=True):
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """Datasets of a script by name. `resumed`: one of them begins at a position that the script has loaded."""
+    """Datasets of a script by name."""
 
     datasets: dict[str, NamedRows]
-    resumed: bool = False
 
     @property
     def bounded_dataset(self) -> NamedRows | None:
-        """The only dataset, if it is trained on from its beginning for a number of epochs: the master then knows every
-        step in advance.
-        """
+        """The only dataset, if it is trained on for a number of epochs: the master then knows every step in advance."""
         datasets = [*self.datasets.values()]
-        is_bounded = len(datasets) == 1 and datasets[0].trained and datasets[0].epochs is not None
-        return datasets[0] if is_bounded and not self.resumed else None
+        return (
+            datasets[0]
+            if len(datasets) == 1 and datasets[0].trained and datasets[0].epochs is not None
+            else None
+        )
 
 
 Record = TypeVar("Record", ScriptRun, Attempt, Workload)
@@ -132,8 +132,8 @@ def forget(job: Path) -> None:
     (job / _FILES[ScriptRun]).unlink(missing_ok=True)
 
 
-def agree(job: Path, workload: Workload) -> Workload:
-    """Record the workload unless another worker has; return the recorded one. Raises JobError for other rows in it."""
+def agree(job: Path, workload: Workload) -> None:
+    """Record the workload unless another worker has. Raises JobError if that has another one."""
     path = job / _FILES[Workload]
     partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
     partial.write_bytes(msgspec.json.encode(workload))
@@ -142,14 +142,12 @@ def agree(job: Path, workload: Workload) -> Workload:
             os.link(partial, path)
     finally:
         partial.unlink()
-    return check(read(job, Workload) or Workload({}), workload)
+    check(read(job, Workload), workload)
 
 
-def check(first_workload: Workload, workload: Workload) -> Workload:
-    """Return the first workload. Raises JobError if this worker has other datasets; it may have loaded another
-    position, which the others replace.
-    """
-    agreed = first_workload.datasets
+def check(first_workload: Workload | None, workload: Workload) -> None:
+    """Raise JobError unless this worker has the workload that all workers have agreed on."""
+    agreed = first_workload.datasets if first_workload is not None else {}
     for name in {**workload.datasets, **agreed}:
         here, other_rows = workload.datasets.get(name), agreed.get(name)
         if here != other_rows:
@@ -158,7 +156,6 @@ def check(first_workload: Workload, workload: Workload) -> Workload:
                 f"another one {_describe_rows(other_rows)}",
                 hint="every worker runs the whole script: call edl.elastic with the same rows in each",
             )
-    return first_workload
 
 
 def _describe_rows(rows: NamedRows | None) -> str:

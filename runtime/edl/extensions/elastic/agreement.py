@@ -14,14 +14,13 @@ from edl.run.script_files import fetch_file, send
 from edl.run.storage import relay_of
 
 
-def agree(job: Path, workload: Workload) -> Workload:
-    """Record the workload unless another worker has; return the recorded one. Raises JobError for other rows in it."""
+def agree(job: Path, workload: Workload) -> None:
+    """Record the workload unless another worker has. Raises JobError if that has another one."""
     if not ClusterFolder(job).is_spread:
-        return script_run.agree(job, workload)
+        script_run.agree(job, workload)
+        return
     relay = relay_of(JobFolder(job))
     if fetch_file(relay, WORKLOAD) is None:
         send(relay, WORKLOAD, msgspec.json.encode(workload))
     first = fetch_file(relay, WORKLOAD)
-    return script_run.check(
-        msgspec.json.decode(first, type=Workload) if first is not None else Workload({}), workload
-    )
+    script_run.check(msgspec.json.decode(first, type=Workload) if first is not None else None, workload)

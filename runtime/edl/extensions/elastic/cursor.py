@@ -58,6 +58,7 @@ class Cursor:
     `epoch` is counted from 0. `row` is a position in its order: the steps of the rows before are taken. `loops`: the
     epoch was given to a loop over epochs, so it is over when that loop comes back, and not with its last row.
     `loop` is the loop of this process. `closed`: the script has left an iteration in the middle of an epoch.
+    `loaded`: the script has loaded the position, and the tasks of the master do not know of it yet.
     """
 
     def __init__(self, name: str, rows: NamedRows, micro_batch: int) -> None:
@@ -67,7 +68,7 @@ class Cursor:
         self.epoch = self.row = 0
         self.loops = False
         self.loop: object = None
-        self.closed = False
+        self.closed = self.loaded = False
 
     @property
     def is_over(self) -> bool:
@@ -88,10 +89,10 @@ class Cursor:
         self.row = row
 
     def position(self) -> Any:
-        return [self.epoch, self.row, self.loops]
+        return [self.epoch, self.row, self.loops, self.loaded]
 
     def load(self, position: Any) -> None:
-        self.epoch, self.row, self.loops = position
+        self.epoch, self.row, self.loops, self.loaded = position
 
 
 class Positions:

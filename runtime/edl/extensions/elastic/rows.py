@@ -73,7 +73,7 @@ class TrainedRows:
         SemanticError if it is of other rows.
         """
         epoch, done = read_position(state, self._cursor.rows)
-        self._session.begin_at(self._cursor, [epoch, done, False])
+        self._session.begin_at(self._cursor, [epoch, done, False, True])
 
 
 class Sampler(TrainedRows):

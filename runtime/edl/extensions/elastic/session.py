@@ -56,7 +56,6 @@ class ElasticSession:
         self._connection: JobConnection | None = None
         self._notice = LeaveNotice()
         self._steps: Steps | None = None  # in a job, from the first group on
-        self._resumes = False  # True if a dataset begins at a loaded position
         self._world: World | None = None  # of which the hooks know
         if self._worker is not None:
             self._worker.at_end.append(self._end)
@@ -90,13 +89,10 @@ class ElasticSession:
                 hint="load it before the function of edl.elastic.run; in it, the positions move with the model",
             )
         cursor.load(position)
-        self._resumes = True
 
     @property
     def workload(self) -> Workload:
-        return Workload(
-            {name: cursor.rows for name, cursor in self.positions.of.items()}, resumed=self._resumes
-        )
+        return Workload({name: cursor.rows for name, cursor in self.positions.of.items()})
 
     @property
     def steps(self) -> Steps:
@@ -145,7 +141,8 @@ class ElasticSession:
         """Take part in the next group, unless this worker is in one that goes on."""
         with self.leaving():
             if self._steps is None and self._worker is not None:
-                self._connect(agree(self._worker.job, self.workload))
+                agree(self._worker.job, self.workload)
+                self._connect()
             if self._declared.gradients is not None:
                 self._declared.gradients.discard()
             self.steps.join()
@@ -221,13 +218,13 @@ class ElasticSession:
         with self.leaving():
             return self.steps.broadcast(value)
 
-    def _connect(self, agreed: Workload) -> JobConnection:
+    def _connect(self) -> JobConnection:
         """Connect to the master, and make what the groups need."""
         worker = self._worker
         assert worker is not None  # noqa: S101
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, lambda number, frame: self._notice.set())
-        bounded = agreed.bounded_dataset is not None
+        bounded = self.workload.bounded_dataset is not None
         state = ScriptState((*self._declared.objects, self.positions))
         connection = JobConnection(worker, state, self._notice)
         self._connection = connection
@@ -260,7 +257,7 @@ class ElasticSession:
         if self._connection is None and self._worker is not None:
             with contextlib.suppress(JobError):  # it is known already
                 agree(self._worker.job, self.workload)
-        connection = self._connection or self._connect(self.workload)
+        connection = self._connection or self._connect()
         if code == exit_codes.OK and not connection.is_over and not self._notice.is_set():
             error = JobError(
                 "the script has ended in a worker before its loop had trained all rows",

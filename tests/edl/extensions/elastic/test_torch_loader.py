@@ -21,6 +21,7 @@ from edl.extensions import elastic
 from edl.extensions.elastic.torch_loader import DataLoader, DistributedSampler
 
 SCRIPT = Path(__file__).with_name("loader_script.py")
+ELASTIC_SCRIPT = Path(__file__).with_name("checkpoint_script.py")
 Stretch = tuple[int, int, int]  # ranks, steps that they take, batch size
 Make = Callable[[int, int, int], Any]
 
@@ -303,3 +304,20 @@ def test_a_script_for_torchrun_goes_on_with_fewer_and_with_more_workers(tmp_path
     for epoch in counts:
         assert set(epoch) == {*pages, *images}
         assert epoch.total() - len(epoch) < 4  # fewer than workers: the padding of the last step
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("fail_at", [5, 17])  # in the first epoch, and in a later one
+def test_an_elastic_loop_goes_on_from_its_own_checkpoint_if_all_workers_are_lost(
+    tmp_path: Path, fail_at: int
+) -> None:
+    command = [sys.executable, "-m", "edl.cli.main", "run", "--workers", "2"]
+    subprocess.run(
+        [*command, str(ELASTIC_SCRIPT), str(tmp_path), str(fail_at)],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    lines = (json.loads(line) for file in tmp_path.glob("rows-*") for line in file.read_text().splitlines())
+    counts = Counter((epoch, row) for epoch, rows in lines for row in rows)
+    assert counts == {(epoch, row): 1 for epoch in range(3) for row in range(100)}
