@@ -174,10 +174,10 @@ def test_workers_share_the_devices_of_their_machine_by_their_rank(monkeypatch: p
     chosen = []
     for name in ("worker-0", "worker-1", "worker-2", "worker-13"):
         monkeypatch.setenv(devices.LOCAL_RANK, "")
-        devices.set_local_rank(name)
+        devices.set_ranks(name)
         chosen.append(devices.choose("cuda", 3, "PyTorch", with_cuda=True))
     assert chosen == [0, 1, 2, 1]
-    devices.set_local_rank("worker-2", in_pods=True)
+    devices.set_ranks("worker-2", in_pods=True)
     assert devices.choose("cuda", 3, "PyTorch", with_cuda=True) == 0
     assert devices.choose("cpu", 3, "PyTorch", with_cuda=True) is None
 

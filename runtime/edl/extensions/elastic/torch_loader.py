@@ -289,10 +289,10 @@ class _RankItems(IterableDataset[Any]):
 
     def _own_items(self, rows: list[Any]) -> list[Any]:
         """Return this rank's items of a batch of all ranks."""
-        own = rows[self._rank :: self._ranks]
-        if self._pad and rows and len(own) < -(-len(rows) // self._ranks):
-            own.append(rows[self._rank % len(rows)])
-        return own
+        part = rows[self._rank :: self._ranks]
+        if self._pad and rows and len(part) < -(-len(rows) // self._ranks):
+            part.append(rows[self._rank % len(rows)])
+        return part
 
 
 def _place(rank: int | None, ranks: int | None) -> tuple[int, int]:
