@@ -17,11 +17,11 @@ from edl.embeddings.table import Floats, Ids
 from edl.errors import ClusterError, JobError
 from edl.ps import messages as msg
 from edl.ps.checkpoint.content import ModelDefinition, Progress, Version
+from edl.ps.checkpoint.pins import Pin, Pins
 from edl.ps.counters import StalenessMeter
 from edl.ps.gradients import Gradients, RowGradients, mean_gradients
 from edl.ps.locks import RWLock
 from edl.ps.messages import GenerationError, NotReadyError
-from edl.ps.pins import Pin, Pins
 from edl.ps.push_log import PushLog, PushLogState
 from edl.ps.store import ParameterStore, StoreCut, StoreMark
 from edl.ps.update_log import UpdateLog

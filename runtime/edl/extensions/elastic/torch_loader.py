@@ -31,7 +31,7 @@ class DistributedSampler(torch.utils.data.Sampler[int]):
 
     Ranks get as many rows each. If they cannot, `pad` repeats rows of the epoch's rest (at most one less than there are
     ranks), `drop_last` leaves as many out, and with `pad=False` some ranks have one row less. Rank and number of ranks
-    are those of the process group, else of the environment. An iteration yields the rest of the epoch once after
+    come from the process group, else from the environment. An iteration yields the rest of the epoch once after
     `load_state_dict`, else all of it.
     """
 
@@ -280,9 +280,7 @@ class _RankItems(IterableDataset[Any]):
                 return
 
     def _skip_to_first(self) -> Iterator[Any]:
-        """Return the items after those that are done. A dataset with `skip`, such as those of Hugging Face, skips them
-        itself.
-        """
+        """Return the items that are not done. A dataset with `skip`, as in Hugging Face's `datasets`, skips items itself."""
         if self._first and hasattr(self._dataset, "skip"):
             return iter(self._dataset.skip(self._first))
         return itertools.islice(self._dataset, self._first, None)

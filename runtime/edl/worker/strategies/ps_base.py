@@ -75,7 +75,7 @@ class ServerStrategy(ABC):
     @contextlib.contextmanager
     def scoring(self, round_: Round | None = None) -> Iterator[None]:
         """Load the parameters and the mean of the workers' buffers; rows are pulled as they are needed. All are the
-        present ones, or those of the round where it is pinned.
+        present ones, or belong to the round if it is pinned.
         """
         self._ready()
         buffers = self._adapter.get_buffers()
@@ -176,7 +176,7 @@ class ServerStrategy(ABC):
 
 
 class _ServerRows:
-    """Reader of rows from the servers, the present ones or those of a round that is pinned."""
+    """Reader of rows from the servers, the present ones or the pinned ones of a round."""
 
     def __init__(self, parameters: ServerParameters, pin: int) -> None:
         self._parameters = parameters
