@@ -280,7 +280,7 @@ class _RankItems(IterableDataset[Any]):
                 return
 
     def _skip_to_first(self) -> Iterator[Any]:
-        """Return the items that are not done. A dataset with `skip`, as in Hugging Face's `datasets`, skips items itself."""
+        """Return the items that are not done. A dataset with `skip`, as in Hugging Face's `datasets`, skips itself."""
         if self._first and hasattr(self._dataset, "skip"):
             return iter(self._dataset.skip(self._first))
         return itertools.islice(self._dataset, self._first, None)
