@@ -51,6 +51,8 @@ from edl.tasks.job_state import MOST_STEPS, STEPWISE
 
 LOOK_SECS = 0.05  # between two looks at the instances
 SHOW_SECS = 1.0  # between two snapshots
+# Ends that another one may have caused: who loses a peer fails by an exception, and is seen at the same time.
+_CONSEQUENCES = {"failed": 1, "stopped": 2}
 GRACE = 30.0  # seconds for a worker to end when another one has failed, as torchrun gives it
 JOIN_SECS = 600.0  # time for so many machines to join as a script needs at least
 LAST_CALL = 10.0  # and for further ones, before it starts without them
@@ -326,7 +328,7 @@ class Gang:
             names_present = {change.instance.name for change in present}
             starts = self._starts(restarts)
             return [(instance, False) for instance in starts if instance.name not in names_present]
-        first = next((change for change in failed if change.reason != "stopped"), failed[0])
+        first = min(failed, key=lambda change: _CONSEQUENCES.get(change.reason or "", 0))
         if self._failed != restarts:
             self._failed, self.failure = restarts, f"{first.instance.name} {_describe_end(first)}"
         if restarts >= self._max_restarts:

@@ -68,6 +68,13 @@ def test_a_failure_stops_the_others_once_and_then_starts_all_again() -> None:
     ]
 
 
+def test_the_reason_of_a_restart_is_the_kill_and_not_the_failures_that_follow_from_it() -> None:
+    gang = Gang(3, 1)
+    killed = ended("worker-1", "killed", detail="killed by SIGKILL")
+    gang.actions([ended("worker-0", "failed", code=1), killed, running("worker-2")])
+    assert gang.failure == "worker-1 was killed by SIGKILL"
+
+
 def test_success_of_all_is_the_end() -> None:
     assert Gang(2, 0).has_succeeded([ended("worker-0", "done", 1), ended("worker-1", "done", 1)])
     assert not Gang(2, 0).has_succeeded([ended("worker-0", "done"), running("worker-1")])
