@@ -95,7 +95,7 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
         checkpoint=snapshot.checkpoint,
         instances=instances,
         logs=details.logs,
-        notes=(*details.notes, *_describe_remains(job, status)),
+        notes=tuple(filter(None, (*details.notes, snapshot.scaling, *_describe_remains(job, status)))),
         step=snapshot.step,
         loss=snapshot.loss,
         rows_per_second=snapshot.rate,

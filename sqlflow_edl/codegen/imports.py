@@ -49,7 +49,7 @@ _HELPERS: Mapping[str, tuple[str, ...]] = {
 
 
 def imports(spec: JobSpec, code: str, stored: bool) -> list[str]:
-    """Return the groups of imports.
+    """Return the groups of imports. edl.keras comes before keras: it sets what TensorFlow reads when it is loaded.
 
     code: the definition of model, loss and optimizer. stored: lists are stored in files.
     """
@@ -57,7 +57,8 @@ def imports(spec: JobSpec, code: str, stored: bool) -> list[str]:
     standard = ["import math"] if "math" in used else []
     if stored:
         standard.append("from pathlib import Path")
-    library = ["import keras"] if spec.framework == "keras" else []
+    is_keras = spec.framework == "keras"
+    library = ["import keras  # after edl.keras, which sets its backend"] if is_keras else []
     if spec.framework == "torch":
         library = ["import torch"] if "torch" in used else []
         library.append("from torch import nn")
@@ -72,8 +73,8 @@ def imports(spec: JobSpec, code: str, stored: bool) -> list[str]:
     if helpers:
         ours.append(f"from edl.{package} import {', '.join(helpers)}")
     user_import = [own_import(spec.own)] if spec.own else []
-    groups = filter(None, (standard, library, ours, user_import))
-    return list(map("\n".join, groups))
+    by_order = (ours, library) if is_keras else (library, ours)
+    return list(map("\n".join, filter(None, (standard, *by_order, user_import))))
 
 
 def _modules(spec: JobSpec) -> list[str]:

@@ -179,18 +179,22 @@ class Narrator:
             if event.epoch & (event.epoch - 1) == 0:  # 1, 2, 4, 8, …: the curve bends at its start
                 self._line(progress.epoch(event))
             return
-        before = self._tally or Tally(0, 0, 0)
-        begins_to_wait = isinstance(event, Tally) and (
-            (event.waits and not before.waits) or event.cut_off > before.cut_off
-        )
+        begins_to_wait = False
         if isinstance(event, Tally):
-            self._tally = event
+            begins_to_wait = self._take_tally(event)
         else:
             self._reached = event
         if self._live:
             self._rewrite(progress.live(self._reached, self._learnt, self._tally))
         elif begins_to_wait or self._clock() - self._written_at >= SILENCE:
             self._line(progress.live(self._reached, self._learnt, self._tally))
+
+    def _take_tally(self, tally: Tally) -> bool:
+        """Write why the number of workers changes; return True if instances begin to wait or are cut off."""
+        before, self._tally = self._tally or Tally(0, 0, 0), tally
+        if tally.scaling != before.scaling:
+            self._line(f"  {tally.scaling}")
+        return (tally.waits and not before.waits) or tally.cut_off > before.cut_off
 
     # Lines -----------------------------------------------------------------------------------------------
 

@@ -290,6 +290,12 @@ def _sharing(plan: TrainingPlan, spec: JobSpec) -> Rows:
     cluster = spec.cluster
     for value, why in _workers(spec):
         yield "workers", value, why
+    if cluster.max_workers:
+        yield (
+            "max_workers",
+            f"{cluster.max_workers:,}",
+            "an automatic number, by the measured rows per second",
+        )
     if cluster.strategy == "local":
         yield "strategy", "local", _origin(plan, "train.strategy", "one worker holds the parameters")
         return

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import math
+from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
+
+import msgspec
 
 from edl.cli.arguments import positive
 from edl.errors import SemanticError, did_you_mean
+from edl.jobs.cores import available_cores
 from edl.spec import Cluster
 from edl.spec.job import DurableUpdates, Strategy
 from edl.spec.priorities import HIGHEST, LOWEST, PRIORITIES
@@ -29,13 +33,18 @@ _FLAGS = {
     "grads_to_wait": "--grads_to_wait",
     "durable_updates": "--durable_updates",
     "max_staleness": "--max_staleness",
+    "max_workers": "--num_workers",
 }  # field of Cluster -> option
 
 
 def add_workers(parser: argparse.ArgumentParser, kind: str) -> None:
     shared = "continue when some of them fail" if kind == "train" else "share the rows"
     text = f"run with a master and N worker processes, which {shared}"
-    parser.add_argument("--num_workers", type=positive, metavar="N", help=text)
+    if kind == "train":
+        text += "; auto: as many as add to the measured throughput, at most MAX (default: the cores of this machine)"
+    metavar = "N|auto[:MAX]" if kind == "train" else "N"
+    workers = partial(_workers, kind)
+    parser.add_argument("--num_workers", type=workers, metavar=metavar, help=text)
     text = "with workers: folder of a quota whose slots jobs share, see edl quota (default: the variable EDL_QUOTA)"
     parser.add_argument("--quota", type=Path, metavar="DIR", help=text)
     text = "priority on the quota: low, normal, high, or a number, higher for more urgent (default: normal)"
@@ -98,7 +107,17 @@ def cluster(options: argparse.Namespace, in_tables: int = 0) -> Cluster:
 
     `in_tables`: see `edl.spec.strategy.complete_settings`.
     """
-    workers = options.num_workers or (1 if getattr(options, "on", None) else 0)
+    if isinstance(options.num_workers, Automatic):
+        workers, most = 0, options.num_workers.most
+        if not most and getattr(options, "on", None):
+            raise SemanticError(
+                "--num_workers auto does not know how many workers the cluster may run",
+                hint="name the most: --num_workers auto:8",
+            )
+        max_workers: int | msgspec.UnsetType = most or available_cores()
+    else:
+        workers = options.num_workers or (1 if getattr(options, "on", None) else 0)
+        max_workers = msgspec.UNSET
     if options.kind != "train":
         return Cluster(
             workers=workers, priority=options.priority or 0, task_timeout=options.task_timeout or 0.0
@@ -113,6 +132,7 @@ def cluster(options: argparse.Namespace, in_tables: int = 0) -> Cluster:
         max_staleness=options.max_staleness or int(options.lr_staleness_modulation or 0),
         priority=options.priority or 0,
         task_timeout=options.task_timeout or 0.0,
+        max_workers=max_workers,
     )
     for problem in problems(settings):
         raise SemanticError(f"{_FLAGS[problem.field]}: {problem.message}", hint=problem.hint)
@@ -139,6 +159,21 @@ def _strategy(options: argparse.Namespace) -> Strategy:
             f"--use_async selects {by_flag}, but --distribution_strategy {name}", hint="give only one of them"
         )
     return by_flag
+
+
+class Automatic(NamedTuple):
+    """Automatic number of workers, at most `most`; 0 is the number of cores."""
+
+    most: int
+
+
+def _workers(kind: str, text: str) -> int | Automatic:
+    word, colon, most = text.partition(":")
+    if word != "auto":
+        return positive(text)
+    if kind != "train":
+        raise argparse.ArgumentTypeError(f"edl {kind} takes a number; edl train takes auto")
+    return Automatic(positive(most) if colon else 0)
 
 
 def priority(text: str) -> int:

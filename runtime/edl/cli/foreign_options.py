@@ -150,7 +150,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 _IMAGES = RefusedOption(
     "built an image for each job", "--image NAME --build DIR builds one; see sqlflow help images"
 )
-_OF_TRAIN = RefusedOption("is for edl train only", "leave it out: workers share the rows")
+_OF_TRAIN = DroppedOption("it is of trainings; other jobs share the rows among their workers")
 _OWN_LOOP = RefusedOption(
     "ran a training loop of your own", "start the script by `edl run`; see sqlflow help elastic"
 )
@@ -184,7 +184,9 @@ ELASTICDL = ForeignCommand(
         "force_use_kube_config_file": DroppedOption("the file is found as kubectl finds it; KUBECONFIG names another"),
         **dict.fromkeys(
             ("distribution_strategy", "num_ps_pods", "use_async", "grads_to_wait", "get_model_steps",
-             "lr_staleness_modulation"), _OF_TRAIN),
+             "lr_staleness_modulation", "minibatch_size", "num_minibatches_per_task", "checkpoint_steps",
+             "keep_checkpoint_max"), _OF_TRAIN),
+        "output": DroppedOption("the figures of an evaluation go to standard output"),
         "sync_version_tolerance": RefusedOption(_NO_LONGER, "stale gradients are recomputed: leave it out"),
         "checkpoint_dir": RefusedOption(
             _NO_LONGER,

@@ -53,13 +53,15 @@ class ProgressNarrator:
         self._write(f"note: {text}")
 
     def _show_obstacles(self, tally: Tally) -> None:
-        """Print once that no slot is free, and when instances are cut off."""
+        """Print once that no slot is free, when instances are cut off, and why the number of workers changes."""
         if tally.waits and not self._tally.waits:
             self._write(WAITING)
         if tally.cut_off > self._tally.cut_off:
             self._write(
                 f"{tally.cut_off:,} of {tally.instances:,} instances cut off; their logs say from what"
             )
+        if tally.scaling != self._tally.scaling:
+            self._write(tally.scaling)
         self._tally = tally
 
     def _write(self, line: str) -> None:

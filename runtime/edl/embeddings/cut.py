@@ -70,9 +70,13 @@ class TableCut:
         self._places = np.zeros(count, np.int32)  # of each row in `_kept`, + 1; 0 if it is unchanged
         self._kept = _room(arrays(), 0)
         self._filled = 0  # rows of `_kept`
+        self._moved = False  # True if rows have left their places
 
-    def keep(self, numbers: Ids) -> None:
-        """Copy the rows with these distinct numbers before they change, as far as they are to be read."""
+    def keep(self, numbers: Ids, *, moved: bool = False) -> None:
+        """Copy the rows with these distinct numbers before they change, as far as they are to be read. `moved`: they
+        leave their places.
+        """
+        self._moved |= moved
         numbers = numbers[(numbers >= self._done) & (numbers < self.count)]
         numbers = numbers[self._places[numbers] == 0]
         if not len(numbers):
@@ -84,6 +88,42 @@ class TableCut:
         self._kept.put(slice(self._filled, end), self._arrays().at(numbers))
         self._places[numbers] = np.arange(self._filled + 1, end + 1)
         self._filled = end
+
+    def replace_changed(self, ids: Ids, numbers: Ids, rows: Floats) -> None:
+        """Replace present rows of these ids that have changed since the cut, in `rows`, float32 (n, dim).
+
+        `numbers` are their places as `find_unchanged` got them. Called with the lock held.
+        """
+        kept_at = self._places[np.where(self._covers(numbers), numbers, 0)] - 1 if self.count else numbers
+        kept_at = np.where(self._covers(numbers), kept_at, -1)
+        kept_at[kept_at >= 0] = np.where(
+            self._kept.ids[kept_at[kept_at >= 0]] == ids[kept_at >= 0], kept_at[kept_at >= 0], -1
+        )
+        if self._moved:
+            kept_at = np.where(kept_at < 0, self._search_kept(ids), kept_at)
+        changed = kept_at >= 0
+        rows[changed] = self._kept.data[kept_at[changed], : rows.shape[1]]
+
+    def find_unchanged(self, numbers: Ids) -> Ids:
+        """Return the places, or -1 for a row that has changed since the cut, or was not there. Called with the lock
+        held.
+        """
+        unchanged = self._covers(numbers)
+        if self.count:
+            unchanged &= self._places[np.where(unchanged, numbers, 0)] == 0
+        return np.where(unchanged, numbers, -1)
+
+    def _covers(self, numbers: Ids) -> Any:
+        return (numbers >= 0) & (numbers < self.count)
+
+    def _search_kept(self, ids: Ids) -> Ids:
+        """Return the places of the ids among the copied rows, -1 for others."""
+        kept = self._kept.ids[: self._filled]
+        order = np.argsort(kept)
+        at = np.searchsorted(kept, ids, sorter=order)
+        places = order[np.minimum(at, self._filled - 1)] if self._filled else np.zeros(len(ids), np.int64)
+        found = kept[places] == ids if self._filled else np.zeros(len(ids), bool)
+        return np.where(found, places, -1)
 
     def pieces(self) -> Iterator[CutRows]:
         """Yield copies of the rows, once."""

@@ -142,6 +142,19 @@ class RowTable:
             numbers, _ = self._find(ids)
             return self._gather_rows(numbers, ids)
 
+    def read_at(self, cut: TableCut, ids: Ids) -> Floats:
+        """Return the rows of the ids as they were when the cut was made; see `read`. `pieces` of it must not be read.
+
+        If the table has got another content meanwhile, they are the present rows.
+        """
+        if cut.count and cut.is_closed:
+            return self.read(ids)
+        with self._lock:
+            numbers, _ = self._find(ids)
+            rows = self._gather_rows(cut.find_unchanged(numbers), ids)
+            cut.replace_changed(ids, numbers, rows)
+            return rows
+
     def gather(self, ids: Ids) -> Floats:
         """Return the rows of the ids, float32 (n, dim), for training; missing rows are created, unless ids are counted
         first.
@@ -334,10 +347,10 @@ class RowTable:
     def _arrays(self) -> CutRows:
         return CutRows(self._known, self._data, self._used)
 
-    def _keep(self, numbers: Ids) -> None:
-        """Let cuts copy the rows with these distinct numbers before they change."""
+    def _keep(self, numbers: Ids, *, moved: bool = False) -> None:
+        """Let cuts copy the rows with these distinct numbers before they change, or move."""
         for cut in self._cuts:
-            cut.keep(numbers)
+            cut.keep(numbers, moved=moved)
 
     def _counts(self) -> Cells:
         return _NO_CELLS if self._filter is None else self._filter.cells
@@ -358,7 +371,8 @@ class RowTable:
         """Remove the rows with these ascending numbers, with their slots."""
         if len(numbers):
             if self._cuts:  # the last rows take the places of the removed ones
-                self._keep(np.union1d(numbers, np.arange(self._count - len(numbers), self._count)))
+                moved = np.union1d(numbers, np.arange(self._count - len(numbers), self._count))
+                self._keep(moved, moved=True)
             self._count = self._kernels.remove(
                 self._index, self._known, self._data, self._used, self._count, numbers
             )

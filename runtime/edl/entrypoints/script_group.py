@@ -29,9 +29,9 @@ def meet(job: Path, instance: Instance) -> Attempt:
     A worker that comes when others train together has no use for the group, and does not wait.
     """
     relay, file = relay_of(JobFolder(job)), f"group-{instance.incarnation}.json"
-    workers = _count_workers(relay, instance)
+    announced = _read_announcement(relay, instance)
     if instance.name == "worker-0":
-        attempt = Attempt(instance.incarnation, _free_port(), own_host(), workers)
+        attempt = msgspec.structs.replace(announced, port=_free_port(), host=own_host())
         send(relay, file, msgspec.json.encode(attempt))
         return attempt
     while True:
@@ -41,14 +41,16 @@ def meet(job: Path, instance: Instance) -> Attempt:
             except msgspec.MsgspecError as error:
                 raise SpecError(f"the address of worker-0 is damaged: {error}") from None
         if fetch_file(relay, WORKLOAD) is not None:
-            return Attempt(instance.incarnation, 0, workers=workers)
+            return announced
         time.sleep(LOOK_SECS)
 
 
-def _count_workers(relay: Relay, instance: Instance) -> int | msgspec.UnsetType:
-    """Return the number of workers of this attempt as the master has it; unset if it is the script's."""
+def _read_announcement(relay: Relay, instance: Instance) -> Attempt:
+    """Return this start of all workers as the master has it, without a process group of its own."""
     content = fetch_file(relay, attempt_file(instance.incarnation))
-    return msgspec.UNSET if content is None else msgspec.json.decode(content, type=Attempt).workers
+    if content is None:
+        return Attempt(instance.incarnation, 0)
+    return msgspec.structs.replace(msgspec.json.decode(content, type=Attempt), port=0)
 
 
 def _free_port() -> int:

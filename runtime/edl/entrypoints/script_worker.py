@@ -70,6 +70,7 @@ def variables(
     """Return the variables of torchrun for one of its workers; rank 0 has the store of the process group.
 
     `in_pods`: each worker is alone on its machine. On several machines each has so many workers as the script says.
+    After a restart, one more variable says why: a worker's name, and how it ended.
     """
     rank, size = int(instance.name.rpartition("-")[2]), attempt.workers or script.workers
     per_node = 1 if in_pods else (script.per_node or size)
@@ -90,6 +91,7 @@ def variables(
         "TORCHELASTIC_RESTART_COUNT": str(instance.incarnation),
         "TORCHELASTIC_MAX_RESTARTS": str(script.max_restarts),
         "TORCHELASTIC_USE_AGENT_STORE": "False",
+        **({"EDL_RESTART_REASON": attempt.reason} if attempt.reason else {}),
     }
 
 

@@ -20,7 +20,7 @@ from edl.cluster.local.instance_process import TAKE_OVER
 from edl.cluster.local.signals import end_hung, leave
 from edl.entrypoints.worker_job import WorkerJob
 from edl.errors import DamagedError
-from edl.frameworks.device import set_local_rank
+from edl.frameworks.device import set_ranks
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
@@ -43,7 +43,7 @@ def main(job: Path, instance: Instance) -> int:
     begun, draining = threading.Event(), threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: draining.set() if begun.is_set() else leave())
     folder = ClusterFolder(job)
-    set_local_rank(instance.name, in_pods=folder.is_deployed)
+    set_ranks(instance.name, in_pods=folder.is_deployed)
     spec = read_spec(JobFolder(job).program)
     log = folder.shown_log(instance.name)
     with (

@@ -135,7 +135,7 @@ def _framework(name: str) -> _Framework:
     for variable, value in ENVIRONMENT.items():
         os.environ.setdefault(variable, value)
     try:
-        with _hide_output():
+        with hide_output():
             return cast(_Framework, import_extension(_MODULES[name]))
     except ModuleNotFoundError as error:
         if error.name not in ("keras", *_PACKAGES.values()):
@@ -161,10 +161,14 @@ def _not_installed(framework: str) -> JobError:
 
 
 @contextlib.contextmanager
-def _hide_output() -> Iterator[None]:
+def hide_output() -> Iterator[None]:
     """Hide the output of native code during import (TensorFlow prints a banner)."""
+    try:
+        terminal = os.dup(2)
+    except OSError:  # the process has no standard error
+        yield
+        return
     sys.stderr.flush()
-    terminal = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)

@@ -15,6 +15,7 @@ from edl.spec.job import Device, Precision
 
 AUTO = "EDL_DEVICE"  # variable with what `auto` is on this machine: cpu or cuda
 LOCAL_RANK = "EDL_LOCAL_RANK"  # variable with this process's rank among its job's on this machine
+WORKER_NUMBER = "EDL_WORKER_NUMBER"  # variable with its number among all workers of the job
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 _own_process = False
@@ -58,13 +59,19 @@ def local_rank() -> int:
     return int(os.environ.get(LOCAL_RANK, "0"))
 
 
-def set_local_rank(instance: str, *, in_pods: bool = False) -> None:
-    """Set the rank of this process, and of processes that it starts, by the name of a worker: 3 for worker-3.
+def worker_number() -> int:
+    """Return the number of this worker in its job, 0 without others: 3 for worker-3, wherever it runs."""
+    return int(os.environ.get(WORKER_NUMBER, "0"))
+
+
+def set_ranks(instance: str, *, in_pods: bool = False) -> None:
+    """Set number and rank of this process, and of processes that it starts, by the name of a worker: 3 for worker-3.
 
     in_pods: each worker is alone with its GPUs.
     """
     number = instance.rpartition("-")[2]
-    os.environ[LOCAL_RANK] = number if number.isdecimal() and not in_pods else "0"
+    os.environ[WORKER_NUMBER] = number if number.isdecimal() else "0"
+    os.environ[LOCAL_RANK] = "0" if in_pods else os.environ[WORKER_NUMBER]
 
 
 def begin(*, own_process: bool) -> None:

@@ -18,6 +18,7 @@ import contextlib
 import importlib.util
 import io
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -79,7 +80,15 @@ def export(framework: str, model: Any, features: Features, path: Path) -> str:
 
 
 def _keras(model: Any, features: Features, path: Path) -> None:
-    model.save(path)
+    try:
+        model.save(path)
+    except NotImplementedError as error:  # Keras names the class in the middle of an example
+        named = re.search(r"Object (\w+) was created", str(error))
+        layer = f"a layer {named[1]}" if named else "a layer"
+        raise JobError(
+            f"{path.suffix} files keep layers by their settings, and the model has {layer} without any",
+            hint="write a SavedModel: --output FOLDER, without a suffix",
+        ) from None
 
 
 def _saved_model(model: Any, features: Features, path: Path) -> str | None:

@@ -77,7 +77,8 @@ class Tally(msgspec.Struct, frozen=True, tag="tally"):
     """Counts of the tasks and instances of a distributed job; sent at changes, at most about five a second.
 
     `relaunches` counts restarted instances including the master, `waiting` those without room, `starting` those with
-    room that do not run yet, `cut_off` those that run and do not reach the master, or each other.
+    room that do not run yet, `cut_off` those that run and do not reach the master, or each other. `scaling` is the last
+    decision on an automatic number of workers, in words.
     """
 
     todo: int
@@ -88,6 +89,7 @@ class Tally(msgspec.Struct, frozen=True, tag="tally"):
     waiting: int = 0
     starting: int = 0
     cut_off: int = 0
+    scaling: str = ""
 
     @property
     def waits(self) -> bool:

@@ -40,13 +40,15 @@ class ScriptRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Attempt(msgspec.Struct, frozen=True):
     """One start of all workers. `restarts` counts those before; `port` is for the script's own process group, at
-    `host`, or the worker's own if that is empty. `workers` are all, if there may be fewer than the script's.
+    `host`, or the worker's own if that is empty. `workers` are all, if there may be fewer than the script's. `reason`
+    says which worker ended before a restart, and how.
     """
 
     restarts: int
     port: int
     host: str = ""
     workers: int | msgspec.UnsetType = msgspec.UNSET
+    reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class NamedRows(msgspec.Struct, frozen=True):

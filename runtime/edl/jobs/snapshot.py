@@ -109,7 +109,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     ones. `workers` is the wanted number of workers, `servers` the number of parameter servers, `wanted_servers` their
     number after the change that is under way, described by `server_change`. `paused`: no instance runs, and none will
     until the job is resumed; `kept`: its checkpoint is in its data source, and outlives all pods. `phase`, `total`,
-    `seconds` and `limit` are as in `edl.jobs.events.Progress`; of a search `rows` counts ended trials.
+    `seconds` and `limit` are as in `edl.jobs.events.Progress`, `scaling` as in `Tally` there; of a search `rows` counts
+    ended trials.
     """
 
     started: str
@@ -140,6 +141,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     limit: float = 0.0
     kept: bool = False
+    scaling: str = ""
 
     def write(self, path: Path) -> None:
         """Replace the file atomically."""

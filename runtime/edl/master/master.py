@@ -27,6 +27,8 @@ from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobPausedError
 from edl.logs import log
 from edl.master.backend import Backend
+from edl.master.instances.automatic_scaling import automatic_scaling
+from edl.master.instances.autoscaler import WorkerDecision
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.scaler import Scaler
 from edl.master.instances.watch import follow
@@ -203,6 +205,7 @@ class Master:
         )
         self._scaler = Scaler(self._cluster, self._on_refusal)
         self._instances_due = Pace(2 * SECS)
+        self._automatic = automatic_scaling(spec, tasks, self._instances)
         self._stopper = Stopper(tasks, self._instances, self._servers)
         orderly = backend.supervised and spec.kind == "train"
         self._deadline = Deadline(
@@ -218,6 +221,7 @@ class Master:
         self._leaving, self._unpaused = asyncio.Event(), asyncio.Event()
         self._needed = self._instances.needed_instances  # slots that the quota was asked for
         self._wanting: asyncio.Future[None] | None = None
+        self._scaling: asyncio.Future[tuple[int, int]] | None = None
         self._departing: asyncio.Future[None] | None = None
         self._wishing = asyncio.Lock()
 
@@ -404,6 +408,8 @@ class Master:
         if self._tasks.state.held:
             self._unpaused.clear()
         self._wait_limit.tick(now)
+        if self._automatic is not None and not self._stopper.has_begun:
+            self._carry_out(self._automatic.tick(now))
         self._reporter.publish(now)
         self._metrics_server.tick(now)
 
@@ -443,11 +449,26 @@ class Master:
         self._on_tick(self._state_loop.now())
         self._state_loop.notify()
 
+    def _carry_out(self, decision: WorkerDecision | None) -> None:
+        """Begin to carry out a decision on the automatic number of workers, and show why."""
+        if decision is None:
+            return
+        self._reporter.scaling = f"automatic number of workers: {decision.reason}"
+        log(self._reporter.scaling)
+        if decision.workers != self._instances.wanted:
+            self._scaling = asyncio.ensure_future(self._set_numbers(decision.workers, None))
+
     async def _scale(self, workers: int | None, servers: int | None) -> tuple[int, int]:
-        """Set the numbers durably, and return those until now; one that is None stays.
+        """Set the numbers as a person wants them, and return those until now; one that is None stays.
 
         Raises JobError if the number of servers is changing already, or the job has none.
         """
+        if self._automatic is not None and workers is not None:
+            self._automatic.set(workers)
+        return await self._set_numbers(workers, servers)
+
+    async def _set_numbers(self, workers: int | None, servers: int | None) -> tuple[int, int]:
+        """Set the numbers durably. Returns and raises as `_scale`."""
         before = self._instances.wanted, self._servers.target_count if self._servers is not None else 0
         if servers is not None:
             if self._servers is None:

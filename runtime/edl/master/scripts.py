@@ -51,6 +51,8 @@ from edl.tasks.job_state import MOST_STEPS, STEPWISE
 
 LOOK_SECS = 0.05  # between two looks at the instances
 SHOW_SECS = 1.0  # between two snapshots
+# Ends that another one may have caused: who loses a peer fails by an exception, and is seen at the same time.
+_CONSEQUENCES = {"failed": 1, "stopped": 2}
 GRACE = 30.0  # seconds for a worker to end when another one has failed, as torchrun gives it
 JOIN_SECS = 600.0  # time for so many machines to join as a script needs at least
 LAST_CALL = 10.0  # and for further ones, before it starts without them
@@ -204,7 +206,12 @@ class ScriptMaster:
         """Start a worker of the attempt that its incarnation names."""
         attempt = script_run.read(self._folder.job, Attempt)
         if attempt is None or attempt.restarts != instance.incarnation:
-            attempt = Attempt(instance.incarnation, _free_port(), workers=gang.size)
+            attempt = Attempt(
+                instance.incarnation,
+                _free_port(),
+                workers=gang.size,
+                reason=gang.failure if instance.incarnation else msgspec.UNSET,
+            )
             script_run.write(self._folder.job, attempt)
             if self._folder.is_spread:
                 script_run.announce(self._records, attempt)
@@ -278,7 +285,8 @@ class Gang:
     """State machine of workers that are started and stopped together. `log_of` says where the log of one is.
 
     They are `most` workers, or `least` or more if there is no room for all: then they wait, JOIN_SECS for the least
-    and LAST_CALL for the others. `size` is the number in the present attempt.
+    and LAST_CALL for the others. `size` is the number in the present attempt; `failure` says which worker has ended the
+    one before, and how.
     """
 
     def __init__(
@@ -292,6 +300,7 @@ class Gang:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.size = size or most
+        self.failure, self._failed = "", -1  # the latter is the attempt that it has ended
         self._most = most
         self._least = least or most
         self._max_restarts = max_restarts
@@ -319,7 +328,9 @@ class Gang:
             names_present = {change.instance.name for change in present}
             starts = self._starts(restarts)
             return [(instance, False) for instance in starts if instance.name not in names_present]
-        first = next((change for change in failed if change.reason != "stopped"), failed[0])
+        first = min(failed, key=lambda change: _CONSEQUENCES.get(change.reason or "", 0))
+        if self._failed != restarts:
+            self._failed, self.failure = restarts, f"{first.instance.name} {_describe_end(first)}"
         if restarts >= self._max_restarts:
             times = f" after {restarts} restart{'' if restarts == 1 else 's'}" if restarts else ""
             raise JobError(
@@ -331,7 +342,7 @@ class Gang:
             return self._start_all(restarts + 1, room)
         stops = [(instance, True) for instance in running if instance.key not in self._stopped]
         if not self._stopped & {change.instance.key for change in changes}:
-            log(f"{first.instance.name} {_describe_end(first)}")
+            log(self.failure)
         self._stopped |= {instance.key for instance, _ in stops}
         return stops
 

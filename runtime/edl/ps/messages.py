@@ -2,7 +2,7 @@
 
 Every call is a header, one of the structs below, followed by arrays (`edl.ps.wire`). By caller:
 
-    worker     Define, Load, Open, Pull, Push, Ticket, Confirm, Flush, Export
+    worker     Define, Load, Open, Pull, Unpin, Push, Ticket, Confirm, Flush, Export
     master     Arrange, Status, Revoke, TakeCheckpoint, Reopen, Retire
     server 0   Commit, Seal, TakeCheckpoint, to the other servers
     a server   Keep, to the next server (0 follows the last); Fetch, to the next and the previous one
@@ -92,7 +92,8 @@ class Pull(msgspec.Struct, frozen=True):
 
     `dense` requests the flat parameters. `state` requests the state, from server 0 only, and with it the last `private`
     pushed by `instance`, if that is not empty. `at_least` waits for this step, at most `wait_secs`; then the present
-    version is returned. A row that was never pushed has its initial value.
+    version is returned. A row that was never pushed has its initial value. `pin` is the number of a round of
+    evaluation: the answer has the parameters of its first pull, until `Unpin`; 0 for the present ones.
     """
 
     generation: int
@@ -102,6 +103,14 @@ class Pull(msgspec.Struct, frozen=True):
     instance: str = ""
     at_least: int = 0
     wait_secs: float = 0.0
+    pin: int = 0
+
+
+class Unpin(msgspec.Struct, frozen=True):
+    """Drop the parameters of a round of evaluation that is concluded. Answer: `Done`."""
+
+    generation: int
+    pin: int
 
 
 class Pulled(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from edl.embeddings.table import Floats, Ids
 from edl.errors import ClusterError, JobError
 from edl.ps import messages as msg
 from edl.ps.checkpoint.content import ModelDefinition, Progress, Version
+from edl.ps.checkpoint.pins import Pin, Pins
 from edl.ps.counters import StalenessMeter
 from edl.ps.gradients import Gradients, RowGradients, mean_gradients
 from edl.ps.locks import RWLock
@@ -80,6 +81,7 @@ class Replica:
         # Pushes that a sealed replica applies; see `msg.Seal`.
         self._admitted: Mapping[str, tuple[int, int]] = {}
         self._staged: dict[int, _Staged] = {}
+        self._pins, self._pinning = Pins(), threading.Lock()
 
     # Identity ----------------------------------------------------------------------------------------------
 
@@ -166,6 +168,11 @@ class Replica:
             raise JobError(f"a pull of {len(pull.tables)} tables has ids of {len(ids)}")
         if pull.state and not self._leads:
             raise JobError("the state is on server 0")
+        pin = self._find_pin(pull.pin, store) if pull.pin else None
+        if pin is not None:
+            checked = [_ids(wanted_ids) for wanted_ids in ids]
+            pinned = pin.read(store, pull.tables, checked, dense=pull.dense, state=pull.state)
+            return msg.Pulled(pin.version, pull.dense, pull.state), pinned
         with self.lock.share():
             version = self.version
             arrays: list[Array] = [store.flat.read()] if pull.dense else []
@@ -178,6 +185,23 @@ class Replica:
                 arrays.append(self.push_log.state())
                 private = self.push_log.private(pull.instance)
         return msg.Pulled(version, pull.dense, pull.state, private), arrays
+
+    def unpin(self, number: int) -> None:
+        """Drop the parameters of a round of evaluation that is concluded."""
+        with self._pinning:
+            self._pins.drop(number)
+
+    def _find_pin(self, number: int, store: ParameterStore) -> Pin | None:
+        """Return the parameters of a round, those between two pushes at its first pull; None for one that is over."""
+        with self._pinning:
+            if self._pins.has(number):
+                return self._pins.find(number, lambda: self._pin(store))
+            with self.lock.exclusive():
+                return self._pins.find(number, lambda: self._pin(store))
+
+    def _pin(self, store: ParameterStore) -> Pin:
+        cuts = {name: table.cut() for name, table in store.tables.items()}
+        return Pin(self.version, store.flat.read(), self.push_log.state(), cuts)
 
     def push(self, push: msg.Push, arrays: Sequence[Array]) -> bool:
         """Apply the push, or stage it for its round, once. Return False if its lease is void, and nothing was done."""

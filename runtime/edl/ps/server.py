@@ -72,6 +72,7 @@ class Server:
             msg.Load: self._load,
             msg.Open: self._open,
             msg.Pull: self._pull,
+            msg.Unpin: self._unpin,
             msg.Push: self._push,
             msg.Ticket: self._ticket,
             msg.Confirm: self._confirm,
@@ -227,6 +228,10 @@ class Server:
 
     def _pull(self, asked: msg.Pull, arrays: Sequence[Array]) -> Answer:
         return self._answer_pull(asked, arrays)
+
+    def _unpin(self, asked: msg.Unpin, arrays: Sequence[Array]) -> Answer:
+        self._of(asked.generation).unpin(asked.pin)
+        return msg.Done(), ()
 
     def _push(self, asked: msg.Push, arrays: Sequence[Array]) -> Answer:
         replica = self._of(asked.generation)

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from edl.callbacks import Callback
@@ -35,6 +36,7 @@ _NAMES = {
     "local_steps": "local_steps",
     "grads_to_wait": "grads_to_wait",
     "max_staleness": "max_staleness",
+    "max_workers": "max_workers",
     "durable_updates": "durable_updates",
 }  # field of Cluster -> its name here
 
@@ -198,6 +200,7 @@ def _cluster(workers: int, options: Options) -> Cluster:
         options.get("task_timeout", 0.0),
         max_staleness=options.get("max_staleness", 0),
         durable_updates=options.get("durable_updates", "none"),
+        max_workers=options.get("max_workers") or msgspec.UNSET,
     )
     for problem in problems(settings):
         raise SemanticError(f"{_NAMES[problem.field]}: {problem.message}", hint=problem.hint)

@@ -35,8 +35,8 @@ class Options(TypedDict, total=False):
     or the last. `max_step`: limit of optimizer steps, 0 for none. `num_minibatches_per_task`: minibatches that are
     assigned together. `evaluation_steps`: measure `validation` every so many steps, in addition to each epoch's end.
     `num_ps_pods`, `distribution_strategy`, `local_steps`, `grads_to_wait`, `max_staleness`, `durable_updates`: the
-    strategy, see docs/servers.md. `embedding_min_count`, `embedding_max_rows`, `embedding_ttl_steps`: see
-    docs/embeddings.md.
+    strategy, see docs/servers.md. `max_workers`: the number of workers is automatic, at most this, see docs/jobs.md.
+    `embedding_min_count`, `embedding_max_rows`, `embedding_ttl_steps`: see docs/embeddings.md.
     `checkpoint_steps`, `keep_checkpoint_max`: for jobs with workers. `quota`: the folder of a shared quota of slots,
     None for that named by `EDL_QUOTA`; `priority`: the priority there, low, normal, high or a number. `task_timeout`:
     seconds without progress after which a worker is replaced, 0 derives them. `threads`: of each process; None divides
@@ -55,6 +55,7 @@ class Options(TypedDict, total=False):
     local_steps: int
     grads_to_wait: int
     max_staleness: int
+    max_workers: int
     durable_updates: DurableUpdates
     embedding_min_count: int
     embedding_max_rows: int
@@ -167,6 +168,7 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "local_steps": _positive,
     "grads_to_wait": _count,
     "max_staleness": _count,
+    "max_workers": _count,
     "durable_updates": partial(_one_of, choices=get_args(DurableUpdates)),
     "embedding_min_count": _waiting_steps,
     "embedding_max_rows": _count,

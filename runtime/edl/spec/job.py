@@ -244,7 +244,8 @@ class Cluster(Struct, frozen=True):
     progress so far. `deadline` is the seconds after which a job that has not ended is stopped; 0 means none.
     `max_staleness` (async): updates that a gradient may be behind at its full learning rate; 0 is no bound.
     `durable_updates` (async): servers log updates before they acknowledge them, so that none is lost with the process
-    of a server, or with its machine.
+    of a server, or with its machine. `max_workers`: the number of workers is automatic, at most this, and begins with
+    `workers`.
     """
 
     workers: int = 0
@@ -257,6 +258,7 @@ class Cluster(Struct, frozen=True):
     deadline: float = 0.0
     durable_updates: DurableUpdates = "none"
     max_staleness: int = 0
+    max_workers: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class Explanation(Struct, frozen=True):

@@ -16,6 +16,7 @@ import msgspec
 from edl.spec.job import Cluster, Strategy
 
 WORKERS_PER_SERVER = 2
+FIRST_WORKERS = 2  # of an automatic number
 
 # Minimum bytes of embedding rows, including slots, for which several workers use parameter servers. In all-reduce
 # each worker holds all of them, and a new worker receives all of them while the others wait: 0.15 to 0.2 s for this
@@ -37,6 +38,20 @@ def problems(cluster: Cluster) -> Iterator[ClusterProblem]:
     if strategy == "local" and workers > 1:
         yield ClusterProblem(
             "strategy", f"the strategy local has one worker, not {workers}", "leave it out, or use one worker"
+        )
+    if cluster.max_workers and cluster.max_workers < workers:
+        yield ClusterProblem(
+            "max_workers",
+            f"an automatic number of at most {cluster.max_workers} workers begins with {workers}",
+            f"set {workers} or more, or begin with fewer",
+        )
+    if cluster.max_workers and (strategy in ("local", "sync") or cluster.grads_to_wait):
+        reason = "one worker" if strategy == "local" else "as many gradients in each step as at its start"
+        yield ClusterProblem(
+            "max_workers",
+            f"the strategy {strategy if strategy == 'local' else 'sync'} has {reason}, so the number of workers is not "
+            "automatic",
+            "use allreduce or async, or leave it out",
         )
     if strategy in ("local", "allreduce") and servers:
         yield ClusterProblem(
@@ -66,6 +81,8 @@ def complete_settings(cluster: Cluster, in_tables: int = 0) -> Cluster:
 
     `in_tables` is the size in bytes of the model's embedding rows and their slots, as far as it is known.
     """
+    if cluster.max_workers and not cluster.workers:
+        cluster = msgspec.structs.replace(cluster, workers=min(FIRST_WORKERS, cluster.max_workers))
     strategy = cluster.strategy if cluster.strategy != "auto" else _strategy(cluster, in_tables)
     if strategy == "local":
         return msgspec.structs.replace(cluster, strategy=strategy)
@@ -88,6 +105,6 @@ def _strategy(cluster: Cluster, in_tables: int) -> Strategy:
         return "async"
     if cluster.durable_updates != "none" or cluster.max_staleness:
         return "async"
-    if cluster.workers <= 1:
+    if cluster.workers <= 1 and not cluster.max_workers:
         return "local"
     return "async" if in_tables > LARGEST_IN_WORKERS else "allreduce"

@@ -3,7 +3,7 @@
 There is one loop for every kind of job, strategy and framework. The parts that differ are composed into it: the task
 source (in process, or a master), the adapter (Keras, PyTorch) and the strategy (local, parameter servers, all-reduce).
 A thread reads and converts rows ahead of the steps while there is something to read. Control tasks (evaluations and
-what follows from them) run between two training tasks.
+what follows from them) run between two training tasks, with asynchronous servers also between two calls of the model.
 """
 
 from __future__ import annotations
@@ -158,14 +158,18 @@ class Worker:
         """Do training tasks, and control tasks between them, until there are none."""
         for item in blocks:
             if item is not None:
-                self._attempt(item[0], partial(self._train, *item, training, calls, meter))
+                self._attempt(item[0], partial(self._train, *item, training, handler, calls, meter))
                 self._settle(item[0])
             elif self.source.turn():
                 self._flush()
-            while self.source.is_pending and not self._is_over and (task := self.source.next(*CONTROL)):
-                self._do_control_task(task, handler, None)
+            self._do_pending_tasks(handler)
             if self.source.is_stopped or self.draining.is_set():
                 return
+
+    def _do_pending_tasks(self, handler: ControlTaskHandler) -> None:
+        """Do the control tasks that wait."""
+        while self.source.is_pending and not self._is_over and (task := self.source.next(*CONTROL)):
+            self._do_control_task(task, handler, None)
 
     def _next_control_task(self, handler: ControlTaskHandler, meter: Meter | None) -> None:
         self._check_cancelled()
@@ -246,7 +250,13 @@ class Worker:
                 yield task, error
 
     def _train(
-        self, task: Task, block: Block | Exception, training: Training, calls: StepsPerCall, meter: Meter
+        self,
+        task: Task,
+        block: Block | Exception,
+        training: Training,
+        handler: ControlTaskHandler,
+        calls: StepsPerCall,
+        meter: Meter,
     ) -> Report:
         if isinstance(block, Exception):
             raise block
@@ -255,6 +265,8 @@ class Worker:
         done = Report(task)
         size = training.batch_size
         for first, last in calls.pieces(task.skip, block.rows, size):
+            if self.strategy.measures_between_steps:
+                self._do_pending_tasks(handler)
             self._check_cancelled()
             if self.draining.is_set():
                 raise _DrainedError(done)

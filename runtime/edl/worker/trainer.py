@@ -222,6 +222,7 @@ class Trainer:
         """Return the figures of a round and the decision to stop."""
         metrics, on = self.worker.metrics, round_.measured_on
         values = compute_figures(round_.measured, metrics) if on else {}
+        self._strategy.release(round_)
         self._round, self._rate = round_.number, None
         if round_.epoch and round_.final:
             self._end_epoch(round_, values)

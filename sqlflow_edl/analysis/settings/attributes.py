@@ -105,6 +105,16 @@ TRAIN = (
         aliases=("num_workers", "train.workers", "engine.worker_num", "exec.worker_num"),
     ),
     AttributeRow(
+        "train.max_workers",
+        "integer",
+        "Automatic number of workers, at most this: it begins with train.num_workers, by default 2, grows while "
+        "another worker adds at least 60 % of its share to the measured rows per second, and shrinks when the last "
+        "one does not. For allreduce and async.",
+        low=1,
+        high=1000,
+        aliases=("max_workers",),
+    ),
+    AttributeRow(
         "train.num_ps",
         "integer",
         "Number of parameter servers. They hold the model's parameters and the rows of its embedding "

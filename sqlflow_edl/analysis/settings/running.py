@@ -29,6 +29,7 @@ _ATTRIBUTES = {
     "grads_to_wait": "train.grads_to_wait",
     "durable_updates": "train.durable_updates",
     "max_staleness": "train.max_staleness",
+    "max_workers": "train.max_workers",
     "priority": "train.priority",
     "task_timeout": "train.task_timeout",
 }

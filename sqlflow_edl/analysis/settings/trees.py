@@ -327,8 +327,8 @@ RATE = AttributeRow(
 OF_NETWORKS = (
     "optimizer", "optimizer.clipnorm", "optimizer.global_clipnorm", "optimizer.clipvalue", "train.local_steps",
     "train.grads_to_wait", "train.checkpoint_copies", "train.durable_updates", "train.max_staleness",
-    "train.embedding_min_count", "train.embedding_max_rows", "train.embedding_ttl_steps", "train.device",
-    "train.precision", "train.unseen_rate",
+    "train.max_workers", "train.embedding_min_count", "train.embedding_max_rows", "train.embedding_ttl_steps",
+    "train.device", "train.precision", "train.unseen_rate",
 )  # fmt: skip
 _ALL_ROWS = "a round takes all training rows; train.num_boost_round is the number of rounds"
 _THREADS = "a job uses the cores that it is given"

@@ -92,6 +92,15 @@ OF_ELASTICDL = [
     "worker_resource_request",
     "yaml",
 ]
+# Its options that `elasticdl evaluate` and `predict` do not have.
+_OF_TRAININGS = (
+    "base_image", "evaluation_steps", "grads_to_wait", "image", "job_command", "job_type", "local_pkg_dir",
+    "log_loss_steps", "lr_staleness_modulation", "max_step", "need_elasticdl_job_service", "need_pod_manager",
+    "need_task_manager", "need_tf_config", "num_epochs", "prediction_outputs_processor",
+    "relaunch_on_worker_failure", "relaunch_timeout_worker", "sync_version_tolerance", "task_fault_tolerance",
+    "training_data", "use_async", "validation_data",
+)  # fmt: skip
+OF_OTHER_JOBS = [name for name in OF_ELASTICDL if name not in _OF_TRAININGS]
 OF_TORCHRUN = [
     "event_log_handler",
     "local_addr",
@@ -142,10 +151,12 @@ OF_DLROVER = [
     ("command", "names", "origin", "page"),
     [
         ("train", OF_ELASTICDL, ELASTICDL, "zoo.md"),
+        ("evaluate", OF_OTHER_JOBS, ELASTICDL, "zoo.md"),
+        ("predict", OF_OTHER_JOBS, ELASTICDL, "zoo.md"),
         ("run", OF_TORCHRUN, TORCHRUN, "elastic.md"),
         ("run", OF_DLROVER, DLROVER, "elastic.md"),
     ],
-    ids=["ElasticDL", "torchrun", "DLRover"],
+    ids=["ElasticDL", "elasticdl evaluate", "elasticdl predict", "torchrun", "DLRover"],
 )
 def test_every_option_is_answered_and_the_page_tells_how(
     command: str, names: list[str], origin: ForeignCommand, page: str, repository: Path

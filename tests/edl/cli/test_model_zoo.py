@@ -17,6 +17,7 @@ from edl.data.files.file_ranges import pin_files
 from edl.data.pinned import write_pinned
 from edl.errors import SemanticError, SpecError
 from edl.jobs import job_folder
+from edl.jobs.cores import available_cores
 from edl.models.archive import read_archive
 from edl.program import user_model
 from edl.run.training_client import TrainingProcess
@@ -163,6 +164,27 @@ def test_how_workers_share_a_training_is_written_as_in_elasticdl(
     written: tuple[str, ...], found: Cluster
 ) -> None:
     assert spec_of("--num_workers", "2", *written).cluster == found
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("auto:8", Cluster(2, 0, "allreduce", max_workers=8)),
+        ("auto", Cluster(min(2, available_cores()), 0, "allreduce", max_workers=available_cores())),
+    ],
+)
+def test_the_number_of_workers_may_be_automatic(words: str, found: Cluster) -> None:
+    assert spec_of("--num_workers", words).cluster == found
+
+
+def test_an_automatic_number_needs_a_maximum_on_a_cluster_and_is_for_trainings(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SemanticError, match="does not know how many workers the cluster may run"):
+        cluster(options("--num_workers", "auto", "--on", "kubernetes"))
+    with pytest.raises(SystemExit):
+        main(["predict", "--num_workers", "auto:4"])
+    assert "edl predict takes a number; edl train takes auto" in capsys.readouterr().err
 
 
 def test_tables_that_a_program_tells_of_count_where_nothing_is_written() -> None:

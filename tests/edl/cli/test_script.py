@@ -23,7 +23,8 @@ dist.init_process_group("gloo")
 rank, restarts = dist.get_rank(), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 seen = [None, None]
 dist.all_gather_object(seen, int(os.environ["LOCAL_RANK"]))
-print(json.dumps([rank, dist.get_world_size(), seen, restarts, sys.argv[1:], __name__, beside.NAME]))
+reason = os.environ.get("EDL_RESTART_REASON", "")
+print(json.dumps([rank, dist.get_world_size(), seen, restarts, reason, sys.argv[1:], __name__, beside.NAME]))
 if restarts == 0 and rank == 1:
     os.kill(os.getpid(), 9)
 dist.barrier()
@@ -50,9 +51,9 @@ def test_a_script_for_torchrun_runs_unchanged_and_all_restart_when_one_is_killed
     lines = [line.partition("] ") for line in ran.stdout.splitlines()]
     said = sorted((name, json.loads(text)) for name, _, text in lines if text.startswith("["))
     assert said == [
-        (f"[worker-{rank}", [rank, 2, [0, 1], restarts, ["--epochs", "3"], "__main__", "beside"])
+        (f"[worker-{rank}", [rank, 2, [0, 1], restarts, reason, ["--epochs", "3"], "__main__", "beside"])
         for rank in range(2)
-        for restarts in range(2)
+        for restarts, reason in enumerate(("", "worker-1 was killed by SIGKILL"))
     ]
     assert "restarts: 1" in ran.stderr
     assert job_folder.jobs() == []

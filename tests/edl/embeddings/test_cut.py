@@ -134,3 +134,33 @@ def test_a_table_that_gets_another_content_is_not_read_half() -> None:
     subject.load(subject.export())
     with pytest.raises(ClusterError, match="was replaced while it was read"):
         read()
+
+
+@pytest.mark.parametrize("limits", [RowLimits(), RowLimits(max_rows=150), RowLimits(ttl_steps=5)])
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_are_read_by_id_as_they_were_whatever_is_trained_and_evicted_meanwhile(
+    limits: RowLimits, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    subject = made(limits, rows=100)
+    ids = np.arange(300)
+    pinned: list[tuple[TableCut, np.ndarray]] = []
+    for step in range(40):
+        if step % 10 == 0:
+            pinned.append((subject.cut(), subject.read(ids)))
+        train(subject, rng.choice(300, int(rng.integers(1, 60)), replace=False))
+        for found, expected in pinned:
+            some = rng.permutation(ids)[: int(rng.integers(1, 300))]
+            np.testing.assert_array_equal(subject.read_at(found, some), expected[some])
+    found, expected = pinned.pop(0)
+    found.close()
+    assert found.copied_rows <= len(ids)
+    np.testing.assert_array_equal(subject.read_at(found, ids), subject.read(ids))
+
+
+def test_a_cut_of_an_empty_table_has_the_initial_row_of_each_id() -> None:
+    subject = RowTable(TableSpec("t", 2), 1, ADAGRAD)
+    ids = np.arange(5)
+    found, expected = subject.cut(), subject.read(ids)
+    train(subject, ids)
+    np.testing.assert_array_equal(subject.read_at(found, ids), expected)

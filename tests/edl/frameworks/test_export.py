@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ import edl
 from edl import features as fc
 from edl import spec
 from edl.errors import JobError
+from edl.frameworks import export
 from edl.frameworks.export import average_members, check_lists
 from edl.frameworks.keras.layers import keras
 
@@ -64,3 +67,13 @@ def test_an_exported_ensemble_gives_the_scores_of_all_its_members(framework: str
     assert found.shape == (5, label.outputs)
     target = fc.target(label)
     assert target.scores(found) == pytest.approx(target.scores(outputs), rel=1e-5)
+
+
+def test_a_layer_without_settings_is_an_error_that_names_the_other_format(tmp_path: Path) -> None:
+    class Unsaved:
+        def save(self, path: Path) -> None:
+            raise NotImplementedError("\nObject OperationLayer was created by passing\nnon-serializable")
+
+    with pytest.raises(JobError, match="the model has a layer OperationLayer without any") as raised:
+        export.export("keras", Unsaved(), {}, tmp_path / "m.keras")
+    assert raised.value.hint == "write a SavedModel: --output FOLDER, without a suffix"

@@ -171,14 +171,16 @@ def test_equal_seeds_give_equal_weights_in_each_precision(tmp_path: Path) -> Non
 def test_workers_share_the_devices_of_their_machine_by_their_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(devices.AUTO, raising=False)
     monkeypatch.delenv(devices.LOCAL_RANK, raising=False)
+    monkeypatch.setenv(devices.WORKER_NUMBER, "")
     assert [devices.choose("auto", count, "PyTorch", with_cuda=True) for count in (0, 1, 4)] == [None, 0, 0]
     chosen = []
     for name in ("worker-0", "worker-1", "worker-2", "worker-13"):
         monkeypatch.setenv(devices.LOCAL_RANK, "")
-        devices.set_local_rank(name)
+        devices.set_ranks(name)
         chosen.append(devices.choose("cuda", 3, "PyTorch", with_cuda=True))
     assert chosen == [0, 1, 2, 1]
-    devices.set_local_rank("worker-2", in_pods=True)
+    devices.set_ranks("worker-2", in_pods=True)
+    assert devices.worker_number() == 2  # everywhere, though it is alone on its machine
     assert devices.choose("cuda", 3, "PyTorch", with_cuda=True) == 0
     assert devices.choose("cpu", 3, "PyTorch", with_cuda=True) is None
 

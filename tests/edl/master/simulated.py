@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import math
 import random
 import selectors
 import time
@@ -117,13 +118,14 @@ class Meter:
 
 @dataclass(frozen=True)
 class Setting:
-    """Workers of a simulated job. `speed` is rows per second of one. Each `death_secs` one is killed, and each
-    `freeze_secs` another falls silent; its replacement runs after `start_secs`. A tenth of the workers come after
-    `later_secs`.
+    """Workers of a simulated job. `speed` is rows per second of one, `most` of all of them together. Each `death_secs`
+    one is killed, and each `freeze_secs` another falls silent; its replacement runs after `start_secs`. A tenth of the
+    workers come after `later_secs`.
     """
 
     workers: int
     speed: float = 100.0
+    most: float = math.inf
     death_secs: float = 2.0
     freeze_secs: float = 30.0
     start_secs: float = 5.0
@@ -374,7 +376,8 @@ class Worker:
             )
             await self._exchange(self._heartbeat, want)
             return
-        speed = self._job.setting.speed * (0.8 + 0.4 * self._job.random.random())
+        share = min(self._job.setting.speed, self._job.setting.most / len(self._job.workers))
+        speed = share * (0.8 + 0.4 * self._job.random.random())
         end = self._job.now + task.rows / speed
         while (left := end - self._job.now) > 1e-6:
             await asyncio.sleep(min(left, self._heartbeat))
@@ -435,7 +438,7 @@ class Worker:
                 return
             group.open = [Report(task)]
         task, rows = group.open[0].task, group.open[0].rows
-        speed = self._job.setting.speed * len(group.members)
+        speed = min(self._job.setting.speed * len(group.members), self._job.setting.most)
         if await group.ends(min(NEWS_SECS, (task.rows - rows) / speed)):
             return
         rows = min(task.rows, rows + int(NEWS_SECS * speed) + 1)

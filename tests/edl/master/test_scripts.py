@@ -59,12 +59,20 @@ def test_a_failure_stops_the_others_once_and_then_starts_all_again() -> None:
     there = [running("worker-0"), ended("worker-1", "killed"), ended("worker-2", "done")]
     assert named(gang.actions(there)) == ["stop worker-0.0"]
     assert gang.actions(there) == []
+    assert gang.failure == "worker-1 ended"
     there[0] = ended("worker-0", "stopped")
     assert named(gang.actions(there)) == ["start worker-0.1", "start worker-1.1", "start worker-2.1"]
     assert named(gang.actions([*there[1:], running("worker-0", 1)])) == [
         "start worker-1.1",
         "start worker-2.1",
     ]
+
+
+def test_the_reason_of_a_restart_is_the_kill_and_not_the_failures_that_follow_from_it() -> None:
+    gang = Gang(3, 1)
+    killed = ended("worker-1", "killed", detail="killed by SIGKILL")
+    gang.actions([ended("worker-0", "failed", code=1), killed, running("worker-2")])
+    assert gang.failure == "worker-1 was killed by SIGKILL"
 
 
 def test_success_of_all_is_the_end() -> None:

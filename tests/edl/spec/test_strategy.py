@@ -24,6 +24,10 @@ from edl.spec.strategy import LARGEST_IN_WORKERS, complete_settings, problems
         (Cluster(workers=3, strategy="sync"), Cluster(3, 2, "sync", grads_to_wait=3)),
         (Cluster(workers=2, strategy="async"), Cluster(2, 1, "async")),
         (Cluster(workers=5, strategy="async"), Cluster(5, 3, "async")),
+        (Cluster(max_workers=8), Cluster(2, 0, "allreduce", max_workers=8)),
+        (Cluster(max_workers=1), Cluster(1, 0, "allreduce", max_workers=1)),
+        (Cluster(workers=1, max_workers=4), Cluster(1, 0, "allreduce", max_workers=4)),
+        (Cluster(parameter_servers=1, max_workers=4), Cluster(2, 1, "async", max_workers=4)),
     ],
 )
 def test_what_is_not_written_is_chosen(written: Cluster, found: Cluster) -> None:
@@ -54,6 +58,10 @@ def test_tables_too_large_for_each_worker_are_left_to_servers() -> None:
         (Cluster(strategy="allreduce", durable_updates="process"), "durable_updates"),
         (Cluster(grads_to_wait=2, durable_updates="process"), "durable_updates"),
         (Cluster(strategy="sync", max_staleness=1), "max_staleness"),
+        (Cluster(strategy="sync", max_workers=4), "max_workers"),
+        (Cluster(grads_to_wait=2, max_workers=4), "max_workers"),
+        (Cluster(strategy="local", max_workers=4), "max_workers"),
+        (Cluster(workers=5, max_workers=4), "max_workers"),
     ],
 )
 def test_what_does_not_go_together_is_a_problem_of_one_field(written: Cluster, field: str) -> None:

@@ -15,7 +15,7 @@ from edl.input.blocks import Blocks
 from edl.jobs.events import EpochEnd
 from edl.spec import Rows
 from edl.tasks.local import LocalTasks
-from edl.tasks.task import Conclusion, Report, Round, Task
+from edl.tasks.task import CONTROL, Conclusion, Report, Round, Task, TaskType
 from edl.worker.loop import DivergedError, Worker
 from edl.worker.strategies.base import VoidError
 from edl.worker.trainer import plan
@@ -29,6 +29,7 @@ class Slow:
     """A strategy that has gradients in the parameters when they are flushed, or when the next task was trained."""
 
     group = 1
+    measures_between_steps = False
 
     def __init__(self) -> None:
         self.step = self.flushed = 0
@@ -54,7 +55,7 @@ class Slow:
     def flush(self) -> None:
         self.flushed = self.step
 
-    def scoring(self) -> Any:
+    def scoring(self, round_: Any = None) -> Any:
         return contextlib.nullcontext()
 
 
@@ -121,6 +122,26 @@ def test_a_task_is_reported_when_its_gradients_are_in_the_parameters(
     worker.train(training, Ends(), ROWS)
     told = [(number, behind) for kind, number, behind in tasks.told if kind == "done"]
     assert told == [*((number, number + 2) for number in range(7)), (7, 8)]
+
+
+@pytest.mark.parametrize("between_steps", [True, False])
+def test_control_tasks_come_before_the_next_call_of_the_model_where_the_strategy_can(
+    parts: tuple[Worker, Slow, Source, Any], monkeypatch: pytest.MonkeyPatch, between_steps: bool
+) -> None:
+    worker, strategy, tasks, training = parts
+    strategy.measures_between_steps = between_steps
+    seen: list[int] = []  # trained pieces when the control task was done
+    waiting = [Task(0, "conclude")]
+
+    def take(*types: TaskType) -> Task | None:
+        return waiting.pop() if types == CONTROL and waiting else LocalTasks.next(tasks, *types)
+
+    monkeypatch.setattr(type(tasks), "is_pending", property(lambda self: bool(waiting)))
+    monkeypatch.setattr(tasks, "next", take)
+    monkeypatch.setattr(worker, "_do_control_task", lambda *of: seen.append(len(strategy.trained)))
+    leave_after(worker, 3)
+    worker.train(training, Ends(), ROWS)
+    assert seen == [0 if between_steps else 1]
 
 
 def test_a_task_that_is_void_is_dropped_and_not_reported(

@@ -4,11 +4,11 @@
 
 from pathlib import Path
 
-import keras
-
 from edl import features as fc
 from edl import metrics
 from edl.keras import concatenated, feature_inputs
+
+import keras  # after edl.keras, which sets its backend
 
 STORED = Path(__file__).parent / "vocabulary"
 FEATURES = fc.Features(

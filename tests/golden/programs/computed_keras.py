@@ -2,11 +2,11 @@
 
 # SELECT age, department, address, income FROM employee TO TRAIN …
 
-import keras
-
 from edl import features as fc
 from edl import metrics
 from edl.keras import concatenated, feature_inputs
+
+import keras  # after edl.keras, which sets its backend
 
 FEATURES = fc.Features(
     fc.standardize(fc.computed("LN", fc.computed("+", "age", 1.0)), mean=3.5, std=0.25),

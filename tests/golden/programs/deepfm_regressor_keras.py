@@ -2,11 +2,11 @@
 
 # SELECT age, department, address, income FROM employee TO TRAIN …
 
-import keras
-
 from edl import features as fc
 from edl import metrics
 from edl.keras import concatenated, feature_inputs, weighted_sum
+
+import keras  # after edl.keras, which sets its backend
 
 FEATURES = fc.Features(fc.embedding(fc.vocabulary("city", ["oslo", "rome"]), dim=8))
 LABEL = fc.label("income", mean=60000.0, std=15000.0)

@@ -2,11 +2,11 @@
 
 # SELECT age, department, address, income FROM employee TO TRAIN …
 
-import keras
-
 from edl import features as fc
 from edl import metrics
 from edl.keras import concatenated, feature_inputs
+
+import keras  # after edl.keras, which sets its backend
 
 FEATURES = fc.Features(
     fc.standardize("age", mean=38.58, std=13.64),

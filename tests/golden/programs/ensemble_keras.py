@@ -2,11 +2,11 @@
 
 # SELECT age, department, address, income FROM employee TO TRAIN …
 
-import keras
-
 from edl import features as fc
 from edl import metrics, schedules
 from edl.keras import concatenated, feature_inputs, member_inputs, member_outputs
+
+import keras  # after edl.keras, which sets its backend
 
 FEATURES = fc.Features(
     fc.piecewise_linear("carat", [0.25, 0.5, 1.0, 5.0]),

@@ -2,11 +2,11 @@
 
 # SELECT age, department, address, income FROM employee TO TRAIN …
 
-import keras
-
 from edl import features as fc
 from edl import metrics
 from edl.keras import checked_model, feature_inputs
+
+import keras  # after edl.keras, which sets its backend
 
 from zoo.wide import build
 

@@ -2,10 +2,10 @@
 
 # SELECT age, department, address, income FROM employee TO TRAIN …
 
-import keras
-
 from edl import features as fc
 from edl.keras import checked_model, concatenated, feature_inputs
+
+import keras  # after edl.keras, which sets its backend
 
 from zoo.net import callbacks, custom_model as own_model, eval_metrics_fn, loss, optimizer
 

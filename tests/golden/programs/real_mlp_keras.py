@@ -2,11 +2,11 @@
 
 # SELECT age, department, address, income FROM employee TO TRAIN …
 
-import keras
-
 from edl import features as fc
 from edl import metrics, schedules
 from edl.keras import FeatureScales, NTPDense, concatenated, feature_inputs
+
+import keras  # after edl.keras, which sets its backend
 
 FEATURES = fc.Features(
     fc.standardize("carat", mean=0.8, std=0.5, limit=4.0),

@@ -166,9 +166,10 @@ def run(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
 def on_change(function: Changed) -> Changed:
     """Decorate a function of the old and the new `World` to be called when the members of the group have changed.
 
-    It is called in each worker that enters the group, when all have the same state and before the loop goes on. It is
-    also called for the first group of a worker; the old world is None then. Other members wait for it at the next step.
-    Its exceptions count as exceptions of the script.
+    It is called in each worker that enters the group, when all have the same state and before the loop goes on: after
+    the loss of a worker, when one has joined, and when one was replaced. It is also called for the first group of a
+    worker; the old world is None then. Other members wait for it at the next step. Its exceptions count as exceptions
+    of the script.
     """
     _script.declared.change_hooks.append(function)
     return function

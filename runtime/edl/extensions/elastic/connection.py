@@ -63,7 +63,9 @@ class JobConnection:
         joined = self._tasks.join()
         host = GlooHost(own_host())
         self.source = GroupTasks(self._tasks, host.address, Training(), draining, ahead=AHEAD)
-        self.member = ScriptMember(cast(Adapter, state), self.source, host, instance.name)
+        self.member = ScriptMember(
+            cast(Adapter, state), self.source, host, instance.name, instance.incarnation
+        )
         store = factory.for_instance(worker.job, instance)
         self.source.parameters = _Parameters(self.member, state, store, joined.resume)
         self._checkpointer = Checkpointer(

@@ -8,7 +8,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from edl.errors import SemanticError
 from edl.jobs.script_run import NamedRows
+
+
+def describe_position(rows: NamedRows, epoch: int, done: int, *, ended: bool = False) -> dict[str, Any]:
+    """Return a position for a checkpoint of the script: `done` rows of an epoch, and what makes their order.
+
+    A stream has 0 rows, so only `ended` says that nothing is left of it.
+    """
+    order = {"rows": rows.rows, "shuffle": rows.shuffle, "seed": rows.seed}
+    return {"epoch": epoch, "done": done, "ended": ended or 0 < rows.rows <= done, **order}
+
+
+def read_position(state: Mapping[str, Any], rows: NamedRows) -> tuple[int, int]:
+    """Return epoch and done rows of a position. Raises SemanticError if it is of rows in another order."""
+    here = describe_position(rows, 0, 0)
+    if not isinstance(state, Mapping) or set(state) != set(here):
+        raise SemanticError(
+            "load_state_dict got something else than the result of state_dict",
+            hint="give the value that state_dict of edl.elastic returned, with its keys " + ", ".join(here),
+        )
+    for name in ("rows", "shuffle", "seed"):
+        if state[name] != here[name]:
+            raise SemanticError(
+                f"the state is of data with {name} = {state[name]!r}, and here it is {here[name]!r}: rows would be "
+                "seen twice or never",
+                hint="load it for the same data with the same seed and shuffle; for other data begin a new epoch",
+            )
+    epoch, done = state["epoch"], state["done"]
+    if not (isinstance(epoch, int) and isinstance(done, int) and epoch >= 0 and done >= 0):
+        raise SemanticError(f"the state has epoch {epoch!r} and done {done!r}; expected whole numbers")
+    return epoch, min(done, rows.rows) if rows.rows else done
 
 
 class Position(Protocol):
@@ -27,6 +58,7 @@ class Cursor:
     `epoch` is counted from 0. `row` is a position in its order: the steps of the rows before are taken. `loops`: the
     epoch was given to a loop over epochs, so it is over when that loop comes back, and not with its last row.
     `loop` is the loop of this process. `closed`: the script has left an iteration in the middle of an epoch.
+    `loaded`: the script has loaded the position, and the tasks of the master do not know of it yet.
     """
 
     def __init__(self, name: str, rows: NamedRows, micro_batch: int) -> None:
@@ -36,7 +68,7 @@ class Cursor:
         self.epoch = self.row = 0
         self.loops = False
         self.loop: object = None
-        self.closed = False
+        self.closed = self.loaded = False
 
     @property
     def is_over(self) -> bool:
@@ -57,10 +89,10 @@ class Cursor:
         self.row = row
 
     def position(self) -> Any:
-        return [self.epoch, self.row, self.loops]
+        return [self.epoch, self.row, self.loops, self.loaded]
 
     def load(self, position: Any) -> None:
-        self.epoch, self.row, self.loops = position
+        self.epoch, self.row, self.loops, self.loaded = position
 
 
 class Positions:

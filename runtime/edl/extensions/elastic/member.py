@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edl.collectives.base import Group
+from edl.collectives.base import Group, Host
 from edl.extensions.elastic.collective import STEP, sum_over_group
+from edl.frameworks.adapter import Adapter
 from edl.logs import log
 from edl.tasks.task import Report
 from edl.worker.strategies.allreduce.member import GroupMember
+from edl.worker.strategies.allreduce.rendezvous import Rendezvous
 
 LEAST_TIMEOUT = 60.0  # seconds: a script may do anything between two steps; a dead member is noticed at once
 DECAY = 0.9  # of the longest time between two steps, with each step
@@ -24,11 +26,15 @@ DECAY = 0.9  # of the longest time between two steps, with each step
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Group of workers as one of them sees it: its rank, their number, and their names by rank."""
+    """Group of workers as one of them sees it: its rank, their number, and by rank their names and numbers of restarts.
+
+    A replacement has the name of the worker that it replaces, and one restart more.
+    """
 
     rank: int
     size: int
     members: tuple[str, ...]
+    restarts: tuple[int, ...] = (0,)
 
 
 class Alone:
@@ -62,7 +68,14 @@ class Alone:
 
 
 class ScriptMember(GroupMember):
-    """Member of groups of a job's workers. For the parameters see `GroupMember`."""
+    """Member of groups of a job's workers. It was started again `restarts` times; for the rest see `GroupMember`."""
+
+    def __init__(
+        self, adapter: Adapter, rendezvous: Rendezvous, host: Host, name: str, restarts: int
+    ) -> None:
+        super().__init__(adapter, rendezvous, host, name)
+        self._restarts = restarts
+        self._of_members: tuple[int, ...] = (restarts,)  # restarts by rank
 
     _longest = 0.0  # seconds between two steps, as far as is known
     _stepped = 0.0
@@ -76,7 +89,7 @@ class ScriptMember(GroupMember):
 
     def _begin(self, group: Group, number: int) -> None:
         self._stepped = 0.0
-        check_nodes(group, self._members)
+        self._of_members = check_nodes(group, self._members, self._restarts)
 
     @property
     def rank(self) -> int:
@@ -88,7 +101,7 @@ class ScriptMember(GroupMember):
 
     @property
     def world(self) -> World:
-        return World(self.rank, self.size, tuple(self._members))
+        return World(self.rank, self.size, tuple(self._members), self._of_members)
 
     @property
     def leaves(self) -> bool:
@@ -135,12 +148,13 @@ def measure_product() -> float:
     return min(times)
 
 
-def check_nodes(group: Group, members: Sequence[str]) -> None:
+def check_nodes(group: Group, members: Sequence[str], restarts: int) -> tuple[int, ...]:
     """Compare the members of a group, named by rank; the first one logs what is slow. Raises GroupError.
 
-    The caller sets the timeout of the group anew.
+    Return the restarts of each member; this one has had `restarts`. The caller sets the timeout of the group anew.
     """
-    seconds = group.gather(np.array([measure_product()]))[:, 0]
+    figures = group.gather(np.array([measure_product(), restarts]))
+    seconds = figures[:, 0]
     group.timeout = LIMIT_SECS
     began = time.perf_counter()
     group.sum(np.zeros(NUMBERS, np.float32))
@@ -148,6 +162,7 @@ def check_nodes(group: Group, members: Sequence[str]) -> None:
     if group.rank == 0:
         for line in node_findings(members, seconds.tolist(), took):
             log(line)
+    return tuple(int(count) for count in figures[:, 1])
 
 
 def node_findings(members: Sequence[str], seconds: Sequence[float], took: float) -> list[str]:

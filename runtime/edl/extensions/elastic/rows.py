@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edl.errors import SemanticError
-from edl.extensions.elastic.cursor import Cursor
+from edl.extensions.elastic.cursor import Cursor, describe_position, read_position
 from edl.jobs.script_run import NamedRows
 from edl.tasks.ranges import generator
 
@@ -51,12 +51,33 @@ def order(rows: NamedRows, epoch: int) -> Indices:
     return generator(rows.seed, epoch + 1).permutation(rows.rows)
 
 
-class Sampler:
-    """Batch sampler of one worker. An iteration yields the rest of an epoch."""
+class TrainedRows:
+    """Rows that the workers train on together, with a position that all of them have."""
 
     def __init__(self, session: ElasticSession, cursor: Cursor) -> None:
         self._session = session
         self._cursor = cursor
+
+    def epochs(self) -> Iterator[int]:
+        """Yield the number of each epoch that is not over, from 0; the present one again in another group."""
+        return self._session.steps.epochs(self._cursor)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position after the last step, for a checkpoint that the script itself writes."""
+        return describe_position(self._cursor.rows, self._cursor.epoch, self._cursor.row)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Begin at a position of an earlier job or of `edl.elastic.data`, with any number of workers.
+
+        Call it before the function of `run`. Workers that join later get the position from the others instead. Raises
+        SemanticError if it is of other rows.
+        """
+        epoch, done = read_position(state, self._cursor.rows)
+        self._session.begin_at(self._cursor, [epoch, done, False, True])
+
+
+class Sampler(TrainedRows):
+    """Batch sampler of one worker. An iteration yields the rest of an epoch."""
 
     def __iter__(self) -> Iterator[list[int]]:
         if not self._session.has_optimizer:
@@ -71,17 +92,12 @@ class Sampler:
         """Return the number of steps of an epoch."""
         return -(-self._cursor.rows.rows // self._cursor.rows.batch_size)
 
-    def epochs(self) -> Iterator[int]:
-        """Yield the number of each epoch that is not over, from 0; the present one again in another group."""
-        return self._session.steps.epochs(self._cursor)
 
-
-class Dataset:
+class Dataset(TrainedRows):
     """Rows of one worker. An iteration yields the rest of an epoch."""
 
     def __init__(self, session: ElasticSession, cursor: Cursor, rows: Any) -> None:
-        self._session = session
-        self._cursor = cursor
+        super().__init__(session, cursor)
         self._rows = rows
 
     def __iter__(self) -> Iterator[Any]:
@@ -90,10 +106,6 @@ class Dataset:
             yield read(self._rows, order(self._cursor.rows, epoch)[first:last])
             if not self._session.has_optimizer:
                 steps.commit()
-
-    def epochs(self) -> Iterator[int]:
-        """Yield the number of each epoch that is not over, from 0; the present one again in another group."""
-        return self._session.steps.epochs(self._cursor)
 
 
 def read(rows: Any, indices: Indices) -> Any:

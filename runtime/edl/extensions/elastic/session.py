@@ -81,6 +81,15 @@ class ElasticSession:
             )
         self.positions.of[name] = position
 
+    def begin_at(self, cursor: Position, position: Any) -> None:
+        """Let a dataset begin at a position. Raises SemanticError if the loop has begun."""
+        if self._steps is not None:
+            raise SemanticError(
+                "load_state_dict of edl.elastic comes after the loop has begun",
+                hint="load it before the function of edl.elastic.run; in it, the positions move with the model",
+            )
+        cursor.load(position)
+
     @property
     def workload(self) -> Workload:
         return Workload({name: cursor.rows for name, cursor in self.positions.of.items()})

@@ -377,12 +377,17 @@ class Steps:
         """Record that all members take a step. What follows of it waits until the loop comes back: see `_tell`."""
         self.strategy.on_step()
         taken = self._taken[0]
-        self._latest = taken.done = Report(taken.task, taken.done.rows + units, taken.done.steps + 1)
-        self._source.progress(taken.done)
-        if taken.done.rows >= taken.task.rows:
+        self._latest = Report(taken.task, taken.done.rows + units, taken.done.steps + 1)
+        self._report_progress(self._latest)
+
+    def _report_progress(self, done: Report) -> None:
+        """Record what is done of the first task that was taken."""
+        self._taken[0].done = done
+        self._source.progress(done)
+        if done.rows >= done.task.rows:
             self._taken.popleft()
-            self._unsettled.append((self.strategy.mark(), taken.done))
-            self._ended = taken.task.settles
+            self._unsettled.append((self.strategy.mark(), done))
+            self._ended = done.task.settles
 
     def _come_back(self, cursor: AnyCursor) -> None:
         """Take note that the loop begins an iteration: parts of an earlier one are void."""
@@ -393,6 +398,22 @@ class Steps:
             )
         self._issued = deque(part for part in self._issued if part.cursor is not cursor)
         self._tell()
+        if isinstance(cursor, Cursor) and cursor.loaded:
+            if self.bounded:
+                self._catch_up(cursor)
+            cursor.loaded = False
+
+    def _catch_up(self, cursor: Cursor) -> None:
+        """Report the rows before the position that the script has loaded as done, without a step."""
+        while (taken := self._taken[0] if self._taken else self._take()) is not None:
+            task, before = taken.task, taken.done
+            counted = (task.number - 1) * cursor.rows.rows + task.start + task.skip + before.rows
+            rows = min(cursor.epoch * cursor.rows.rows + cursor.row - counted, task.rows - before.rows)
+            if rows <= 0:
+                return
+            self._report_progress(Report(task, before.rows + rows, before.steps))
+            if self._ended:
+                self._flush()
 
     def _end_epoch(self, cursor: Cursor) -> None:
         """Begin the next epoch if all rows of the present one are trained."""

@@ -82,14 +82,22 @@ class Stream:
         """Offsets up to which the model has the records, by partition."""
         return dict(self._cursor.offsets)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the offsets, for a checkpoint that the script itself writes."""
+        return {"offsets": self.offsets}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Begin at the offsets of an earlier job, in the place of `start`. Call it before the function of `run`."""
+        self._session.begin_at(self._cursor, dict(state["offsets"]))
+
     def __iter__(self) -> Iterator[Any]:
         steps = self._session.steps
-        for ranges, low, high in steps.lease_steps(self._cursor, self._next):
+        for ranges, low, high in steps.lease_steps(self._cursor, self._next_ranges):
             yield self._read(cut(ranges, low, high))
             if not self._session.has_optimizer:
                 steps.commit()
 
-    def _next(self) -> list[Range]:
+    def _next_ranges(self) -> list[Range]:
         """Wait for the records of a step; return fewer after some time, perhaps none."""
         size, offsets = self._cursor.rows.batch_size, self._cursor.offsets
         end = time.monotonic() + self._wait_secs

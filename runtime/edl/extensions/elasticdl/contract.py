@@ -11,7 +11,6 @@ custom_data_reader(data_origin, …)    a reader with create_shards and read_rec
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
@@ -29,7 +28,7 @@ from edl.extensions.elasticdl.names.callbacks import LearningRateScheduler, Save
 from edl.extensions.elasticdl.names.embedding import Embedding
 from edl.extensions.elasticdl.outputs import OutputLayout, OutputsTarget, PackedModel
 from edl.extensions.elasticdl.shard_reader import open_shards
-from edl.frameworks.device import LOCAL_RANK
+from edl.frameworks.device import worker_number
 
 Function = Callable[..., Any]
 PREDICTION = "prediction"
@@ -111,5 +110,5 @@ class _Processing:
 
     def __call__(self, packed: Array) -> Array:
         outputs = tf.nest.map_structure(tf.convert_to_tensor, self._layout.unpack(packed))
-        self._process(outputs, int(os.environ.get(LOCAL_RANK, 0)))
+        self._process(outputs, worker_number())
         return packed

@@ -59,15 +59,38 @@ class Feed:
     """Function `feed(batch, mode)` of the program's contract, by the module's `feed(dataset, mode, metadata)`.
 
     `label_type` is the type of the labels as the module gives them, None before the first rows with labels.
+
+    Calling `feed` for a block of rows costs as much as some thousand rows, because TensorFlow traces its functions
+    anew. So the second block of a mode is also computed by a graph of `feed`; further ones by the graph alone, if that
+    has given the same bits.
     """
 
     def __init__(self, feed: Callable[..., Any], file: str) -> None:
         self._feed = feed
         self._file = file
         self.label_type: Any = None
+        self._graphs: dict[str, FeedGraph] = {}  # by mode, from the first block on
 
     def __call__(self, batch: pa.RecordBatch, mode: str) -> tuple[Any, Any]:
         records, names = _records(batch)
+        features, labels = self._split(self._compute(records, names, mode), mode)
+        if labels is not None:
+            self.label_type = tf.as_dtype(labels.dtype)
+        return features, labels
+
+    def _compute(self, records: Any, names: list[str] | None, mode: str) -> Any:
+        """Return what `feed` makes of the records, as one element."""
+        graph = self._graphs.get(mode)
+        if graph is not None and graph.is_equal and (element := graph.run(records)) is not None:
+            return element
+        element = self._take_all(self._dataset(records, names, mode), len(records))
+        if graph is None:
+            self._graphs[mode] = FeedGraph(lambda some: self._dataset(some, names, mode))
+        elif graph.is_equal is None:
+            graph.compare(records, element)
+        return element
+
+    def _dataset(self, records: Any, names: list[str] | None, mode: str) -> Any:
         dataset = RowDataset(tf.data.Dataset.from_tensor_slices(records))
         result = self._feed(dataset, MODES[mode], Metadata(names))
         if not isinstance(result, tf.data.Dataset):
@@ -75,10 +98,7 @@ class Feed:
                 f"feed in {self._file} returns a {type(result).__name__}, not a dataset",
                 hint="feed(dataset, mode, metadata) returns dataset.map(…)",
             )
-        features, labels = self._split(self._take_all(result, batch.num_rows), mode)
-        if labels is not None:
-            self.label_type = tf.as_dtype(labels.dtype)
-        return features, labels
+        return result
 
     def _take_all(self, dataset: Any, rows: int) -> Any:
         """Return all elements as one. Raises JobError if they are not the rows of the range."""
@@ -102,6 +122,57 @@ class Feed:
                 hint="return (features, label) for each record, and features alone to predict",
             )
         return element, None
+
+
+class FeedGraph:
+    """Graph of a module's `feed` in one mode. `make` returns the dataset of some records.
+
+    `is_equal` is None until it was compared with a call of `feed`, and then True if the results were equal in all bits.
+    """
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self._make = make
+        self._function: Any = None
+        self.is_equal: bool | None = None
+
+    def compare(self, records: Any, element: Any) -> None:
+        """Compute the records, and compare the result with the element that `feed` has made of them."""
+        shape = [None, *records.shape[1:]]
+        signature = [tf.TensorSpec(shape, tf.string), tf.TensorSpec([], tf.int64)]
+        self._function = tf.function(self._take_all, input_signature=signature, autograph=False)
+        self.is_equal = True
+        result = self.run(records)
+        self.is_equal = result is not None and _are_equal(result, element)
+
+    def run(self, records: Any) -> Any:
+        """Return all elements as one, or None if that is not possible: then `feed` says why, or does it."""
+        try:
+            result = self._function(records, len(records))
+            element = tf.nest.map_structure(lambda tensor: tensor.numpy(), result)
+        except Exception:  # whatever the module does in Python alone, such as a loop over the dataset
+            self.is_equal = False
+            return None
+        return element if _count(element) == len(records) else None
+
+    def _take_all(self, records: Any, rows: Any) -> Any:
+        return self._make(records).batch(rows + 1).get_single_element()
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    try:
+        tf.nest.assert_same_structure(one, other)
+    except (TypeError, ValueError):
+        return False
+    pairs = zip(tf.nest.flatten(one), tf.nest.flatten(other), strict=True)
+    return all(
+        left.dtype == right.dtype and left.shape == right.shape and _bits(left) == _bits(right)
+        for left, right in pairs
+    )
+
+
+def _bits(array: Any) -> Any:
+    """Return what is equal for arrays that are equal in all bits."""
+    return array.tolist() if array.dtype == object else array.tobytes()
 
 
 class TorchFeed(Feed):

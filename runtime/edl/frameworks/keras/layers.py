@@ -32,6 +32,7 @@ from edl.embeddings.placement import (
 )
 from edl.errors import JobError
 from edl.features import NUMBERS, Entry, Features, Inputs, SeveralTarget
+from edl.frameworks import hide_output
 from edl.frameworks.base import check_model
 from edl.frameworks.heads import in_order
 
@@ -39,7 +40,8 @@ if "keras" not in sys.modules:
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import keras
+with hide_output():
+    import keras
 import numpy as np
 
 if keras.backend.backend() != "tensorflow":

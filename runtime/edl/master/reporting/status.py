@@ -55,6 +55,7 @@ class StatusReporter:
         self._tally: Tally | None = None
         self._rate: RecentRate | None = None  # set with the first rows
         self._rows = 0  # at the last event
+        self.scaling = ""  # last decision on an automatic number of workers
         self.keeping = False  # a stopped job counts as paused once its checkpoint is kept
         self._seconds = 0.0
 
@@ -158,6 +159,7 @@ class StatusReporter:
             total=self._total,
             seconds=self._search_seconds,
             limit=self._search_limit,
+            scaling=self.scaling,
         )
 
     def _write(self) -> None:
@@ -184,6 +186,7 @@ class StatusReporter:
             len(self._instances.waiting),
             self._instances.starting_count,
             sum(bool(self._obstacle(change, name)) for name, (change, _) in slots.items()),
+            self.scaling,
         )
 
     def _publish_progress(self, now: float) -> None:

@@ -29,12 +29,13 @@ class Strategy(Protocol):
 
     `step` counts the optimizer steps of the parameters, as far as known here. `group` is the preferred number of
     minibatches per call. `part` is the part of the rows of a task that this worker reads: its number and the number of
-    parts.
+    parts. `measures_between_steps`: rows may be measured in the middle of a training task.
     """
 
     step: int
     group: int
     part: tuple[int, int]
+    measures_between_steps: bool
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         """Take a step for each minibatch, in order; return their mean losses, float32 (steps,).
@@ -66,6 +67,10 @@ class Strategy(Protocol):
         """
         ...
 
+    def release(self, round_: Round) -> None:
+        """Drop what a round needed, which is measured now."""
+        ...
+
     def keep(self, epoch: int) -> None:
         """Keep the weights of this epoch, the present ones unless it was postponed; drop earlier epochs' weights."""
         ...
@@ -92,6 +97,7 @@ class Local:
 
     group = 1
     part = 0, 1
+    measures_between_steps = False
     measures = True
 
     def __init__(self, adapter: Adapter) -> None:
@@ -133,6 +139,9 @@ class Local:
         finally:
             self._adapter.set_weights(weights)
             self._adapter.set_state(state)
+
+    def release(self, round_: Round) -> None:
+        """Drop nothing: a round needs the weights alone."""
 
     def keep(self, epoch: int) -> None:
         self.postponed.discard(epoch)

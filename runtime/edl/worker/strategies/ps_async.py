@@ -41,6 +41,8 @@ from edl.worker.strategies.ps_model import (
 class PushStrategy(ServerStrategy):
     """Strategy with one push in flight; a push is settled once it is answered."""
 
+    measures_between_steps = _pins_rounds = True
+
     def __init__(self, parameters: ServerParameters, store: CheckpointStore) -> None:
         super().__init__(parameters, store)
         self._pulling: PullCall | None = None  # the first pull for a following minibatch

@@ -39,6 +39,10 @@ class ServerStrategy(ABC):
 
     group = 1
     part = 0, 1
+    measures_between_steps = False
+    _pins_rounds = (
+        False  # True if the servers go on while a round is measured, which needs their parameters of then
+    )
 
     def __init__(self, parameters: ServerParameters, store: CheckpointStore) -> None:
         self.step = 0
@@ -71,12 +75,15 @@ class ServerStrategy(ABC):
 
     @contextlib.contextmanager
     def scoring(self, round_: Round | None = None) -> Iterator[None]:
-        """Load the present parameters and the mean of the workers' buffers; rows are pulled as they are needed."""
+        """Load the parameters and the mean of the workers' buffers; rows are pulled as they are needed. All are the
+        present ones, or belong to the round if it is pinned.
+        """
         self._ready()
         buffers = self._adapter.get_buffers()
         tables = self._adapter.tables
-        self._take(self._parameters.pull({}, state=True).result())
-        tables.source = _ServerRows(self._parameters)
+        pin = round_.number if round_ is not None and self._pins_rounds else 0
+        self._take(self._parameters.pull({}, state=True, pin=pin).result())
+        tables.source = _ServerRows(self._parameters, pin)
         try:
             yield
         finally:
@@ -92,6 +99,11 @@ class ServerStrategy(ABC):
         )
         for old in self._list_best_checkpoints()[:-KEPT]:
             self._store.remove(old)
+
+    def release(self, round_: Round) -> None:
+        if self._pins_rounds and round_.measured_on:
+            self._ready()
+            self._parameters.unpin(round_.number)
 
     def postpone(self, epoch: int) -> None:
         raise RuntimeError("the parameters on servers go on while a round is measured, in any case")
@@ -162,13 +174,14 @@ class ServerStrategy(ABC):
 
 
 class _ServerRows:
-    """Reader of rows from the servers."""
+    """Reader of rows from the servers, the present ones or the pinned ones of a round."""
 
-    def __init__(self, parameters: ServerParameters) -> None:
+    def __init__(self, parameters: ServerParameters, pin: int) -> None:
         self._parameters = parameters
+        self._pin = pin
 
     def rows(self, ids: Mapping[str, Ids], *, train: bool) -> dict[str, Floats]:
-        return self._parameters.pull(ids, dense=False).result().blocks
+        return self._parameters.pull(ids, dense=False, pin=self._pin).result().blocks
 
 
 def start_step(pulled: PulledModel, need: Need) -> StepStart:

@@ -156,10 +156,13 @@ class ServerParameters:
         state: bool = False,
         at_least: int = 0,
         wait_secs: float = 0.0,
+        pin: int = 0,
     ) -> PullCall:
-        """Start to pull these rows and, if requested, the dense parameters and the buffers."""
+        """Start to pull these rows and, if requested, the dense parameters and the buffers. `pin`: as they were at the
+        first pull of a round of evaluation.
+        """
         parts = self._split(ids)
-        pulls = self._make_pulls(parts, dense, state, at_least, wait_secs)
+        pulls = self._make_pulls(parts, dense, state, at_least, wait_secs, pin)
         requests = {
             server: ServerRequest(header, self._ids_of(parts, server), CALL_SECS + wait_secs)
             for server, header in enumerate(pulls)
@@ -224,6 +227,11 @@ class ServerParameters:
             requests[server] = ServerRequest(header, arrays, CALL_SECS + wait_secs)
         return PushCall(self, self.servers.begin(requests, msg.Pushed), parts, push.rows)
 
+    def unpin(self, pin: int) -> None:
+        """Let the servers drop the parameters of a round of evaluation."""
+        header = msg.Unpin(self.servers.generation, pin)
+        self.servers.call({server: ServerRequest(header) for server in range(len(self.servers))}, msg.Done)
+
     def count(self, rows: int) -> None:
         """Count an answered push of so many rows."""
         generation, pushes, before = self._counted
@@ -245,7 +253,13 @@ class ServerParameters:
         return {name: by_array[id(array)] for name, array in ids.items()}
 
     def _make_pulls(
-        self, parts: Mapping[str, list[IdPart]], dense: bool, state: bool, at_least: int, wait_secs: float
+        self,
+        parts: Mapping[str, list[IdPart]],
+        dense: bool,
+        state: bool,
+        at_least: int,
+        wait_secs: float,
+        pin: int = 0,
     ) -> list[msg.Pull]:
         return [
             msg.Pull(
@@ -256,6 +270,7 @@ class ServerParameters:
                 instance=self._instance if state and server == 0 else "",
                 at_least=at_least,
                 wait_secs=wait_secs,
+                pin=pin,
             )
             for server in range(len(self.servers))
         ]

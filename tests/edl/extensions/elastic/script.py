@@ -48,7 +48,7 @@ for _ in range(600):  # 60 s for the other workers to start: a group of one woul
 @edl.elastic.on_change
 def changed(before: edl.elastic.World | None, now: edl.elastic.World) -> None:
     with (FOLDER / f"worlds-{RANK}-{RESTART}").open("a") as file:
-        print(json.dumps([before and before.size, now.rank, now.size, now.members]), file=file)
+        print(json.dumps([before and before.size, now.rank, now.size, now.members, now.restarts]), file=file)
 
 
 @edl.elastic.on_leave

@@ -20,7 +20,7 @@ class Sums:
         self._others = others
 
     def gather(self, own: np.ndarray) -> np.ndarray:
-        return np.array([own, *([each] for each in self._others)])
+        return np.array([own, *([each, 0] for each in self._others)])
 
     def sum(self, array: np.ndarray) -> None:
         self.summed = array.nbytes, self.timeout
@@ -49,7 +49,7 @@ def test_the_first_member_logs_what_it_finds_and_the_sum_has_a_time_limit(
 ) -> None:
     monkeypatch.setattr(member, "measure_product", lambda: 0.001)
     group = Sums(0.05, 0.001)
-    member.check_nodes(group, NAMES)  # type: ignore[arg-type]
+    assert member.check_nodes(group, NAMES, 2) == (2, 0, 0)  # type: ignore[arg-type]
     assert "worker-1 is slow" in capsys.readouterr().err
     assert group.summed == (1 << 20, LIMIT_SECS)
 

@@ -88,9 +88,9 @@ def test_a_killed_worker_costs_no_row_and_no_step(tmp_path: Path, alone: Path) -
     assert {2, 3} <= sizes
     worlds = [json.loads(line) for line in (tmp_path / "killed" / "worlds-0-0").read_text().splitlines()]
     assert worlds[0][0] is None
-    assert [before for before, *_ in worlds[1:]] == [size for _, _, size, _ in worlds[:-1]]
-    assert [3, 2] in [[before, size] for before, _, size, _ in worlds]
-    assert all(members[rank] == "worker-0" for _, rank, _, members in worlds)
+    assert [before for before, *_ in worlds[1:]] == [size for _, _, size, *_ in worlds[:-1]]
+    assert [3, 2] in [[before, size] for before, _, size, *_ in worlds]
+    assert all((members[rank], restarts[rank]) == ("worker-0", 0) for _, rank, _, members, restarts in worlds)
     assert weights(tmp_path / "killed") == pytest.approx(weights(alone), abs=1e-5)
     assert f"epoch {EPOCHS} done at step {STEPS}" in said
     assert job_folder.jobs() == []

@@ -98,3 +98,69 @@ def test_labels_of_a_model_of_pytorch_are_classes_or_columns_of_numbers() -> Non
         RECORDS, "predict"
     )
     assert (list(features), nothing) == (["x"], None)
+
+
+def blocks(made: Feed, mode: str = "train") -> list[list[Any]]:
+    """The results of four blocks of different sizes."""
+    sizes = (20, 10, 15, 1)
+    found = []
+    for size in sizes:
+        features, labels = made(RECORDS.slice(0, size), mode)
+        found.append([features["x"].tolist(), features["text"].tolist(), labels.tolist(), labels.dtype.name])
+    return found
+
+
+def test_a_feed_is_called_for_two_blocks_of_a_mode_and_then_its_graph_gives_the_same() -> None:
+    calls: list[str] = []
+
+    def count(dataset: Any, mode: str, metadata: Any) -> Any:
+        calls.append(mode)
+        return dataset.map(parse)
+
+    made = Feed(count, "net.py")
+    assert blocks(made) == [blocks(Feed(count, "net.py"))[0], *blocks(made)[1:]]
+    calls.clear()
+    made = Feed(count, "net.py")
+    expected = [
+        [[float(row) for row in range(size)], [b"%d" % row for row in range(size)],
+         [[row] for row in range(size)], "int32"]
+        for size in (20, 10, 15, 1)
+    ]  # fmt: skip
+    assert blocks(made) == expected
+    assert calls == [Mode.TRAINING] * 3  # of two blocks, and of the graph
+    blocks(made, "evaluate")
+    assert calls[3:] == [Mode.EVALUATION] * 3
+
+
+def test_a_feed_that_python_alone_computes_or_that_draws_numbers_is_called_for_each_block() -> None:
+    calls: list[int] = []
+
+    def python(dataset: Any, mode: str, metadata: Any) -> Any:
+        rows = [int(record) for record in dataset.as_numpy_iterator()]  # not in a graph
+        calls.append(len(rows))
+        return tf.data.Dataset.from_tensor_slices(({"x": rows, "text": rows}, [[row] for row in rows]))
+
+    made = Feed(python, "net.py")
+    assert [found[0] for found in blocks(made)] == [[*range(size)] for size in (20, 10, 15, 1)]
+    assert calls == [20, 10, 15, 1]
+
+    numbers = iter(range(100))
+
+    def draw(dataset: Any, mode: str, metadata: Any) -> Any:
+        drawn = float(next(numbers))  # by Python, so a graph would have the first number for ever
+        return dataset.map(lambda record: ({"x": tf.constant(drawn)}, tf.constant([0])))
+
+    made = Feed(draw, "net.py")
+    found = [made(RECORDS, "train")[0]["x"][0] for _ in range(4)]
+    assert found == [0.0, 1.0, 3.0, 4.0]  # the graph has drawn the 2
+
+
+def test_a_wrong_number_of_rows_in_a_later_block_is_an_error_too() -> None:
+    def drop(dataset: Any) -> Any:
+        return dataset.filter(lambda features, label: features["x"] < 12)
+
+    made = feed(drop)
+    for size in (10, 11, 12):
+        made(RECORDS.slice(0, size), "train")
+    with pytest.raises(JobError, match="makes 12 rows of 15"):
+        made(RECORDS.slice(0, 15), "train")

@@ -14,6 +14,7 @@ from edl.jobs.snapshot import Staleness
 from edl.ps import messages as msg
 from edl.ps.checkpoint.content import Mode, Version
 from edl.rpc.channel import AwayError
+from edl.tasks.task import Round
 from edl.worker.strategies.base import VoidError
 from tests.edl.programs import FRAMEWORKS
 from tests.edl.ps.servers import Servers
@@ -340,6 +341,38 @@ def test_scoring_reads_the_servers_and_leaves_the_model_s_own_state(tmp_path: Pa
         local = create(subject(tmp_path / "local", "torch"))
         local.set_weights(one.weights())
         assert local.evaluate(rows.features, rows.labels).loss == pytest.approx(loss, rel=1e-6)
+
+
+def test_a_round_is_measured_on_the_parameters_of_its_first_pull_though_training_goes_on(
+    tmp_path: Path,
+) -> None:
+    def losses(worker: OneWorker, round_: Round | None) -> float:
+        with worker.strategy.scoring(round_):
+            rows = part(0, 200)
+            return worker.adapter.evaluate(rows.features, rows.labels).loss
+
+    with arranged(2) as (_, place):
+        one, other = (
+            OneWorker(subject(tmp_path / name, "torch"), place, tmp_path, cluster("async"), name=name)
+            for name in ("worker-0", "worker-1")
+        )
+        one.train(0, 20)
+        one.strategy.flush()
+        first, second = (Round(number, measured_on="validation") for number in (1, 2))
+        before = losses(one, None)
+        assert losses(one, first) == before
+        one.train(20, 60)
+        one.strategy.flush()
+        now = losses(one, None)
+        assert now != before
+        assert [losses(worker, first) for worker in (one, other)] == [before, before]
+        assert losses(other, second) == now
+        assert losses(other, first) == before  # two rounds may be open
+        other.strategy.release(first)
+        one.train(60, 70)
+        one.strategy.flush()
+        assert losses(one, first) == losses(one, None)  # it is over: the present ones
+        assert losses(one, second) == now
 
 
 def test_the_weights_of_the_best_epoch_are_kept_by_the_servers(tmp_path: Path) -> None:

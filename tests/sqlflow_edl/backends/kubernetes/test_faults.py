@@ -65,6 +65,19 @@ def test_a18_a_job_trains_with_the_workers_there_is_room_for_be_it_none_for_a_wh
 
 
 @pytest.mark.soak
+def test_an_automatic_number_of_workers_tries_a_third_pod_and_lets_it_go_again(yard: Yard) -> None:
+    """Each worker takes half a second for a step, so a third one makes none faster."""
+    cluster = ClusterSpec(2, strategy="allreduce", max_workers=3)
+    job = yard.slow("automatic", MORE, cluster)
+    job.until(lambda now: "2 workers train" in now.scaling and "trying 3" in now.scaling)
+    job.until(job.trains(3))
+    job.until(lambda now: "worker 3 adds" in now.scaling and now.scaling.endswith("back to 2"))
+    job.hurry()
+    assert job.outcome().rows == MORE
+    assert "automatic number of workers: 2 workers train" in job.deployed.log()
+
+
+@pytest.mark.soak
 def test_a22_a_job_gives_room_to_a_more_urgent_one_and_takes_it_up_again(yard: Yard) -> None:
     yard.make_classes()
     yard.double.capacity(cpu="2.5")

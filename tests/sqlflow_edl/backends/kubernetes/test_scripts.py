@@ -18,7 +18,7 @@ from sqlflow_edl.cli.main import main as sqlflow
 from tests.edl.cli.test_script import PLAIN
 from tests.kubernetes.process import Cluster
 
-ELASTIC = Path(__file__).parents[3] / "edl" / "elastic" / "script.py"
+ELASTIC = Path(__file__).parents[3] / "edl" / "extensions" / "elastic" / "script.py"
 SMALL = ("master_cpu=0.1", "worker_cpu=0.2", "worker_cpu_limit=1", "grace_secs=2")
 
 
@@ -63,8 +63,14 @@ def test_a_script_for_torchrun_meets_in_pods_and_all_restart_when_one_is_killed(
     assert run.returncode == exit_codes.OK, run.stderr
     lines = [line.partition("] ") for line in run.stdout.splitlines()]
     said = sorted((name, json.loads(text)) for name, _, text in lines if text.startswith("["))
+    reasons = [words[4] for _, words in said if words[3]]
+    assert all(reason.startswith("worker-1 was killed") for reason in reasons), reasons
+    said = [(name, [*words[:4], bool(words[4]), *words[5:]]) for name, words in said]
     assert said == [
-        (f"[worker-{rank}", [rank, 2, [0, 0], restarts, ["--epochs", "3"], "__main__", "beside"])
+        (
+            f"[worker-{rank}",
+            [rank, 2, [0, 0], restarts, restarts > 0, ["--epochs", "3"], "__main__", "beside"],
+        )
         for rank in range(2)
         for restarts in range(2)
     ]
