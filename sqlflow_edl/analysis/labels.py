@@ -36,7 +36,7 @@ from sqlflow_edl.syntax import ast
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train_settings import TrainSettings
 
-WITHOUT_LABEL = ("clustering", "anomaly detection", transform.TASK)  # tasks
+WITHOUT_LABEL = ("clustering", "anomaly detection", "dimensionality reduction", transform.TASK)  # tasks
 CHOSEN = " is chosen: "  # in the note on the model of a family
 MOST_CLASSES = 1000  # more are hardly intended
 MOST_AUTO_CLASSES = 20  # distinct integers that a model family treats as classes
@@ -337,6 +337,12 @@ def choose_without_label(
         if rows.training < 2:
             raise SemanticError("the query yields no rows to compare", span=statement.select_span)
         return model, spec.AnomalyLabel()
+    if model.task == "dimensionality reduction":
+        if rows.training < 2:
+            raise SemanticError("the query yields fewer than two rows", span=statement.select_span)
+        return model, spec.ReductionLabel(
+            1, str(model.defaults["label"])
+        )  # `finish` of the model counts them
     number = int(catalog.parameters(model, settings.resolved)["n_clusters"])  # type: ignore[arg-type]  # an integer
     if rows.training < number:
         raise SemanticError(

@@ -162,6 +162,12 @@ LOSSES = Catalog(
             frameworks=("torch",),
         ),
         Entry(
+            "reconstruction_error",
+            "Mean squared error of the features that a few numbers restore.",
+            task="dimensionality reduction",
+            frameworks=("torch",),
+        ),
+        Entry(
             "threshold_quantile",
             "Quantile loss of the threshold of anomalies, at the share of the other rows.",
             task="anomaly detection",

@@ -250,8 +250,7 @@ class TrainingPlan(RowPlan):
             keep_rows="none" if self.settings.get("model.keep_rows") == "none" else msgspec.UNSET,
         )
         raise_all(running.unused_limits(self.settings, job))
-        if model.name == steps.SOLVABLE:
-            job = steps.solve_exactly(job, self.settings)
+        job = _finish(job, model, self.settings)
         return FittedTraining(job, model, optimizer)
 
     def _transform(
@@ -460,9 +459,15 @@ class FittedTraining:
             schedule=schedule,
             training=training,
         )
-        if self.model.name == steps.SOLVABLE:
-            return steps.solve_exactly(varied, settings)
-        return varied
+        return _finish(varied, self.model, settings)
+
+
+def _finish(job: spec.JobSpec, model: Model, settings: TrainSettings) -> spec.JobSpec:
+    """Return the JobSpec with an exact solution where the model has one, and the changes of the model itself."""
+    if model.name == steps.SOLVABLE:
+        return steps.solve_exactly(job, settings)
+    job = model.finish(job)
+    return steps.train_in_one_pass(job) if model.solver else job
 
 
 def model_parameters(

@@ -19,6 +19,8 @@ def extra_outputs(spec: JobSpec) -> tuple[str, ...]:
         return (EMBEDDING,)
     if spec.label.clusters:
         return (DISTANCES,)
+    if spec.label.dimensions:
+        return ()
     if spec.label.tells_anomalies:
         return (LOGITS,)
     has_logits = (LOGITS,) if spec.label.has_classes else ()

@@ -83,7 +83,8 @@ class Model(Entry):
     most_classes: limit of a classifier; 0 for none. encodes: numbers that COLUMN does not mention are encoded in bins.
     defaults: of its own parameters, the optimizer and the schedule, where they differ from the usual ones. length: of a
     training without a written one. wide: defaults for more than WIDE columns, of its parameters and of an optimizer
-    that is not written.
+    that is not written. solver: optimizer that finds all weights in one process and one pass; with one, attributes of a
+    training in steps are errors. finish: changes the JobSpec when all of it is known.
     """
 
     architecture: Architecture
@@ -92,6 +93,8 @@ class Model(Entry):
     defaults: Mapping[str, Setting] = field(default_factory=dict)
     length: Length = USUAL_LENGTH
     wide: Mapping[str, Setting] = field(default_factory=dict)
+    solver: str = ""
+    finish: Callable[[spec.JobSpec], spec.JobSpec] = lambda job: job
 
     def defaults_of_width(self, features: Iterable[spec.Feature]) -> Mapping[str, Setting]:
         """Return the defaults that follow from the number of columns; none in a narrow table."""

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 
 from edl import spec
-from edl.errors import Span
+from edl.errors import SemanticError, Span
 from edl.spec.features import with_tables
 from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, embed, one_hot
 from sqlflow_edl.analysis.models.base import Assembler, Parameters
@@ -97,6 +97,32 @@ def linear_feature(column: Fitted, label: spec.Label) -> spec.Feature:
         return column
     few = spec.num_ids(column) <= LARGEST_ONE_HOT_LINEAR
     return one_hot(column) if few else embed(column, label.outputs)
+
+
+def assemble_unlabelled(
+    columns: Sequence[Placed], label: spec.Label, parameters: Parameters, span: Span | None
+) -> ModelInputs:
+    """Make categories one-hot. Raises SemanticError for features of a form that is learned from a label."""
+    return {"features": tuple(_unlabelled_feature(placed) for placed in columns)}
+
+
+def _unlabelled_feature(placed: Placed) -> spec.Feature:
+    column, names = placed.column, ", ".join(map(str, spec.sources(placed.column)))
+    if column.needs_label:
+        raise SemanticError(
+            f"this form of {names} is learned from a label, and the model has none",
+            span=placed.span,
+            hint="use the number itself, or a category of few values",
+        )
+    if not spec.is_category(column):
+        return column
+    if (ids := spec.num_ids(column)) > LARGEST_ONE_HOT_LINEAR:
+        raise SemanticError(
+            f"{names} is a category of {ids:,} ids, and without a label it has at most {LARGEST_ONE_HOT_LINEAR:,}",
+            span=placed.span,
+            hint="leave it out of the SELECT, or group its values there",
+        )
+    return one_hot(column)
 
 
 def linear_size(features: Iterable[spec.Feature]) -> int:

@@ -57,6 +57,7 @@ _DEFAULTS = {
     "ranking": "lambdarank",
     "clustering": "squared_distance",
     "anomaly detection": "threshold_quantile",
+    "dimensionality reduction": "reconstruction_error",
     "forecasting": "mean_absolute_error",
 }
 
