@@ -41,7 +41,7 @@ from sqlflow_edl.analysis.columns.items import Resolver, check_calls
 from sqlflow_edl.analysis.columns.missing import list_null_indicators, separate_unseen
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.inference.used_model import time_zone_notes
-from sqlflow_edl.analysis.models.base import Model
+from sqlflow_edl.analysis.models.base import Model, usual_fraction
 from sqlflow_edl.analysis.rows import increments
 from sqlflow_edl.analysis.rows import row_weights as weights
 from sqlflow_edl.analysis.rows.plan import RowPlan, plan_rows
@@ -564,7 +564,13 @@ def check_without_columns(
     errors += running.problems(settings, workers)
     label_names = labels.read_labels(statement, settings.model, errors)
     several_labels.check(statement, settings, {str(name): name.span for name in label_names}, errors)
-    held_out_rows(statement, settings.resolved, errors, none=settings.only_fits)
+    held_out_rows(
+        statement,
+        settings.resolved,
+        errors,
+        none=settings.only_fits,
+        usual=usual_fraction(settings.choice.example),
+    )
     for clause in statement.columns:
         written_input(clause, settings.choice.example.architecture.inputs, errors)
         errors += check_calls(clause.items)

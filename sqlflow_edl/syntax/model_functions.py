@@ -11,7 +11,6 @@ _IN_TRANSFORM = "it stands in TRANSFORM(…) of CREATE MODEL; in other queries, 
 # functions of BigQuery ML -> the statement with the same answer, or the reason why there is none
 INSTEAD = {
     "ANNOTATE_IMAGE": CALLS_GOOGLE,
-    "GENERATE_EMBEDDING": CALLS_GOOGLE,
     "GENERATE_TABLE": CALLS_GOOGLE,
     "GENERATE_TEXT": CALLS_GOOGLE,
     "MULTI_HOT_ENCODER": _IN_TRANSFORM,
@@ -44,8 +43,12 @@ DERIVED = (
     "DETECT_ANOMALIES",
     "EXPLAIN_FORECAST",
     "FORECAST",
+    "GENERATE_EMBEDDING",
     "GLOBAL_EXPLAIN",
+    "PRINCIPAL_COMPONENTS",
+    "PRINCIPAL_COMPONENT_INFO",
     "RECOMMEND",
+    "RECONSTRUCTION_LOSS",
     "VALIDATE_DATA_SKEW",
 )
 # functions of rows without a model -> the number of their tables
@@ -65,6 +68,7 @@ SETTINGS: Mapping[str, Sequence[str]] = {
     "DETECT_ANOMALIES": ("contamination", "anomaly_prob_threshold"),
     "EXPLAIN_FORECAST": ("horizon", "confidence_level"),
     "FORECAST": ("horizon", "confidence_level"),
+    "GENERATE_EMBEDDING": ("flatten_json_output", "trial_id"),
     "GLOBAL_EXPLAIN": ("class_level_explain",),
     "VALIDATE_DATA_DRIFT": _LIMITS,
     "VALIDATE_DATA_SKEW": _LIMITS,
@@ -83,7 +87,10 @@ NO_QUERY = (
     "DETECT_ANOMALIES",
     "EXPLAIN_FORECAST",
     "FORECAST",
+    "GENERATE_EMBEDDING",
     "GLOBAL_EXPLAIN",
+    "PRINCIPAL_COMPONENTS",
+    "PRINCIPAL_COMPONENT_INFO",
     "RECOMMEND",
 )
 # functions of a model alone

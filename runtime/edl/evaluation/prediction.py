@@ -39,11 +39,11 @@ class Results:
     The columns are the columns in `keep`, then `column` in the label's own type. For classes there is also
     `<column>_confidence`, the probability of the predicted class, and for at most `MOST_CLASSES` classes, or if the
     JobSpec says so, a column `<column>_prob_<class>` each, provided that the source allows such a name. For a cluster
-    there is `<column>_distance`, the distance to its centre, for an anomaly `<column>_score`. A reduction has its numbers
-    in `<column>_1`, `<column>_2`, … and `<column>_error`, the mean squared error of what they restore. For a number with an
-    interval there are `<column>_low` and `<column>_high`. Each of the `extra` outputs is a column `<column>_<name>`: a
-    number, or a text of numbers separated by commas. The predicted column replaces a kept one of the same name; names
-    differ in more than case.
+    there is `<column>_distance`, the distance to its centre, for an anomaly `<column>_score`. A reduction has its
+    numbers in `<column>_1`, `<column>_2`, … and the mean squared error of what they restore in `<column>_error`. For a
+    number with an interval there are `<column>_low` and `<column>_high`. Each of the `extra` outputs is a column
+    `<column>_<name>`: a number, or a text of numbers separated by commas. The predicted column replaces a kept one of
+    the same name; names differ in more than case.
     """
 
     target: Target
@@ -155,7 +155,7 @@ def _several_format(target: SeveralTarget, output: Output, scheme: str) -> Sever
 
 
 def predicted_columns(label: Label, column: str) -> tuple[str, ...]:
-    """Return the names of the predicted columns: `column`, or before the name of each of several labels, or numbered."""
+    """Return the names of the predicted columns: `column`, or `column` before the name or the number of each."""
     if label.labels:
         return tuple(f"{column}{one_label.column}" for one_label in label.labels)
     if label.dimensions:

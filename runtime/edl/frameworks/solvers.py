@@ -88,8 +88,8 @@ class SolvingAdapter(abc.ABC):
     def learning_rate(self, step: int) -> float:
         return 0.0
 
-    def set_learning_rate(self, rate: float) -> None:
-        """Return at once: no step has a rate."""
+    def set_learning_rate(self, rate: float) -> None:  # noqa: B027 - no step has a rate
+        """Return at once."""
 
     def standalone(self) -> Any:
         return self._solved().standalone()

@@ -6,6 +6,7 @@ from edl.spec.job import ENSEMBLE, ONNX, TREES, JobSpec
 from edl.spec.labels import Label
 
 LOGITS, EMBEDDING, LEAVES, MEMBERS, DISTANCES = "logits", "embedding", "leaves", "members", "distances"
+ERRORS = "errors"  # of what a reduction restores
 INNER = (EMBEDDING, LEAVES)  # computed inside of a model; the others follow from its outputs
 
 
@@ -20,7 +21,7 @@ def extra_outputs(spec: JobSpec) -> tuple[str, ...]:
     if spec.label.clusters:
         return (DISTANCES,)
     if spec.label.dimensions:
-        return ()
+        return (ERRORS,)
     if spec.label.tells_anomalies:
         return (LOGITS,)
     has_logits = (LOGITS,) if spec.label.has_classes else ()

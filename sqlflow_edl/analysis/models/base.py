@@ -101,6 +101,12 @@ class Model(Entry):
         return self.wide if count_columns(features) > WIDE else {}
 
 
+def usual_fraction(model: Model) -> float | None:
+    """Return the share of validation rows that is usual for a model; None for the share of most models."""
+    share = model.defaults.get("validation.fraction")
+    return share if isinstance(share, float) else None
+
+
 def count_columns(features: Iterable[spec.Feature]) -> int:
     """Return the number of columns of the query that the features read."""
     return len({column for feature in features for column in spec.source_columns(feature)})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from edl import spec
 from edl.errors import Span, SQLFlowError
 from sqlflow_edl.analysis import forecasts, labels, several_labels
+from sqlflow_edl.analysis.models.base import usual_fraction
 from sqlflow_edl.analysis.rows import bad_rows, increments, row_groups, row_weights, splits
 from sqlflow_edl.analysis.rows.bad_rows import BadRows
 from sqlflow_edl.analysis.rows.splits import Splitting
@@ -66,7 +67,13 @@ def plan_rows(
     weight = row_weights.column(settings, schema, label, errors)
     bad_rows.check(settings, schema, label, errors)
     growing = increments.column(settings, schema, {*labels_here, weight}, errors)
-    held_out = held_out_rows(statement, settings.resolved, errors, none=settings.only_fits)
+    held_out = held_out_rows(
+        statement,
+        settings.resolved,
+        errors,
+        none=settings.only_fits,
+        usual=usual_fraction(settings.choice.example),
+    )
     group = row_groups.column(settings, schema, label, statement, held_out, errors)
     forecast = forecasts.read_forecast(settings, schema, label, statement, errors)
     splitting = Splitting()

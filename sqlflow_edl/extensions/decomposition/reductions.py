@@ -142,7 +142,7 @@ MODELS = (
             _assemble,
             size=lambda job: job.label.dimensions * _width(job),
         ),
-        defaults={"optimizer": COMPONENTS, "label": COMPONENT},
+        defaults={"optimizer": COMPONENTS, "label": COMPONENT, "validation.fraction": 0.0},
         length=Length(1, (1, 1), 0, (), spec.BLOCK, least_steps=1),
         solver=COMPONENTS,
         finish=_count_components,

@@ -12,7 +12,7 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.errors import JobError
-from edl.extensions.decomposition.rating_matrix import FactorSettings, factorize
+from edl.extensions.decomposition.rating_matrix import Factors, FactorSettings, factorize
 from edl.frameworks.adapter import Adapter, Floats, Minibatches
 from edl.frameworks.solvers import Solver, SolvingAdapter, read_state
 from edl.program import Program
@@ -60,18 +60,24 @@ class FactorsAdapter(SolvingAdapter):
             factors, l2, solver.iterations, solver.alpha, program.spec.training.seed
         )
         self._blocks: list[tuple[Array, ...]] = []  # users, items, ratings, weights
-        self._is_solved = True
+        self._count, self._wanted, self._losses = 0, program.spec.rows.training, 0.0
+        self._found: Factors | None = None
+        self._is_set = True  # the model has the factors
 
     def train(self, rows: Minibatches) -> Floats:
-        """Keep the ratings; return their squared distances from the mean: the loss before a model."""
+        """Keep the ratings; return their squares, and with the last rows what makes the mean the final loss."""
         ratings = rows.labels[:, 0].astype(np.float64)
         if self._settings.alpha is None:
             ratings = (ratings - self._label.mean) / (self._label.std or 1.0)
         users, items = (np.asarray(rows.features[name], np.int32).reshape(-1) for name in self._entries)
         weights = np.ones(0, np.float32) if rows.weights is None else np.array(rows.weights, np.float32)
         self._blocks.append((users, items, ratings.astype(np.float32), weights))
-        self._is_solved = False
-        return np.full(rows.steps, np.square(ratings).mean(), np.float32)
+        self._found, self._is_set = None, False
+        self._count += len(users)
+        self._losses += float(loss := np.square(ratings).sum())
+        if self._count == self._wanted:
+            loss += self._count * self._factorize().loss - self._losses
+        return np.full(rows.steps, loss / len(users), np.float32)
 
     def _kept(self) -> tuple[Array, ...]:
         """Return the ratings so far as one block."""
@@ -83,17 +89,24 @@ class FactorsAdapter(SolvingAdapter):
             else (*(np.ones(0, np.int32),) * 2, *(np.ones(0, np.float32),) * 2)
         )
 
+    def _factorize(self) -> Factors:
+        """Return the factors of the ratings so far."""
+        if self._found is None:
+            users, items, ratings, weights = self._kept()
+            shape = (self._shape[0], self._shape[1])
+            given_weights = weights if len(weights) else None
+            self._found = factorize(users, items, ratings, given_weights, shape, self._settings)
+        return self._found
+
     def _solve(self) -> Mapping[str, Array] | None:
-        if self._is_solved:
+        if self._is_set:
             return None
-        self._is_solved = True
-        users, items, ratings, weights = self._kept()
-        shape = (self._shape[0], self._shape[1])
-        found = factorize(users, items, ratings, weights if len(weights) else None, shape, self._settings)
+        self._is_set = True
+        found = self._factorize()
         return dict(zip(self._names, (found.users, found.items), strict=True))
 
     def _forget(self) -> None:
-        self._is_solved = True
+        self._is_set = True
 
     def get_state(self) -> dict[str, Array]:
         names = ("users", "items", "ratings", "weights")
@@ -104,4 +117,5 @@ class FactorsAdapter(SolvingAdapter):
             state, "ratings.users", "ratings.items", "ratings.ratings", "ratings.weights"
         )
         self._blocks = [(np.array(users), np.array(items), np.array(ratings), np.array(weights))]
-        self._is_solved = not len(users)
+        self._count, self._losses = len(users), float(np.square(ratings.astype(np.float64)).sum())
+        self._found, self._is_set = None, not len(users)

@@ -52,7 +52,7 @@ class Components(NamedTuple):
 
 
 def solve_components(factor: Doubles, number: int) -> Components:
-    """Return the components of the rows of a `RowFactor`. Their largest coordinate, the first of equals, is positive."""
+    """Return the components of the rows of a `RowFactor`. Of each the first of the largest coordinates is positive."""
     inputs = factor[1:, 1:-1]
     rows = float(factor[0, 0] ** 2)
     means = factor[0, 1:-1] / factor[0, 0]

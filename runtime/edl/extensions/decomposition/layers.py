@@ -52,7 +52,9 @@ class PrincipalComponents(nn.Module):
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         rows = features.double()
         weight = self.components.weight
-        numbers = self.components(rows) - self.means @ weight.T  # the layer has the rows: the solver asks for its inputs
+        numbers = (
+            self.components(rows) - self.means @ weight.T
+        )  # the layer has the rows: the solver asks for its inputs
         return _with_errors(numbers, rows - self.means, numbers @ weight)
 
 

@@ -52,7 +52,7 @@ class Factors(NamedTuple):
 
 @dataclass(frozen=True)
 class RatingRows:
-    """Ratings in the order of their users, or of their items. starts: (rows + 1,) places of the first rating of each."""
+    """Ratings in the order of their users, or of their items. starts: (rows + 1,) places of the first ratings."""
 
     starts: npt.NDArray[np.int64]
     others: Ids
