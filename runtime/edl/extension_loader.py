@@ -18,6 +18,7 @@ from edl.installation import DISTRIBUTION
 # extension -> extras of the distribution with the packages that it needs; empty if it needs none
 EXTRAS = {
     "bigquery_ml": "",
+    "decomposition": "torch",
     "editor": "editor",
     "elastic": "kafka",
     "elasticdl": "tensorflow",

@@ -41,7 +41,7 @@ from sqlflow_edl.analysis.columns.items import Resolver, check_calls
 from sqlflow_edl.analysis.columns.missing import list_null_indicators, separate_unseen
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.inference.used_model import time_zone_notes
-from sqlflow_edl.analysis.models.base import Model, usual_fraction
+from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.rows import increments
 from sqlflow_edl.analysis.rows import row_weights as weights
 from sqlflow_edl.analysis.rows.plan import RowPlan, plan_rows
@@ -250,7 +250,10 @@ class TrainingPlan(RowPlan):
             keep_rows="none" if self.settings.get("model.keep_rows") == "none" else msgspec.UNSET,
         )
         raise_all(running.unused_limits(self.settings, job))
-        job = _finish(job, model, self.settings)
+        if model.name == steps.SOLVABLE:
+            job = steps.solve_exactly(job, self.settings)
+        if model.finish is not None:
+            job = model.finish(job)
         return FittedTraining(job, model, optimizer)
 
     def _transform(
@@ -459,15 +462,9 @@ class FittedTraining:
             schedule=schedule,
             training=training,
         )
-        return _finish(varied, self.model, settings)
-
-
-def _finish(job: spec.JobSpec, model: Model, settings: TrainSettings) -> spec.JobSpec:
-    """Return the JobSpec with an exact solution where the model has one, and the changes of the model itself."""
-    if model.name == steps.SOLVABLE:
-        return steps.solve_exactly(job, settings)
-    job = model.finish(job)
-    return steps.train_in_one_pass(job) if model.solver else job
+        if self.model.name == steps.SOLVABLE:
+            return steps.solve_exactly(varied, settings)
+        return varied if self.model.finish is None else self.model.finish(varied)
 
 
 def model_parameters(
@@ -569,7 +566,7 @@ def check_without_columns(
         settings.resolved,
         errors,
         none=settings.only_fits,
-        usual=usual_fraction(settings.choice.example),
+        usual=settings.choice.example.usual_fraction,
     )
     for clause in statement.columns:
         written_input(clause, settings.choice.example.architecture.inputs, errors)

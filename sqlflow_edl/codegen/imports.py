@@ -81,9 +81,9 @@ def imports(spec: JobSpec, code: str, stored: bool) -> list[str]:
         ours.append(f"from edl import {', '.join(modules)}")
     if helpers:
         ours.append(f"from edl.{package} import {', '.join(helpers)}")
-    for module, names in _OF_EXTENSIONS.items() if spec.framework == "torch" else ():
-        if helpers := [name for name in names if name in used]:
-            ours.append(f"from {module} import {', '.join(helpers)}")
+    for module, names in _OF_EXTENSIONS.items():
+        if not used.isdisjoint(names):
+            ours.append(f"from {module} import {', '.join(filter(used.__contains__, names))}")
     user_import = [own_import(spec.own)] if spec.own else []
     groups = filter(None, (standard, library, ours, user_import))
     return list(map("\n".join, groups))

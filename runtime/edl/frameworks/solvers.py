@@ -50,36 +50,36 @@ class SolvingAdapter(abc.ABC):
     def _forget(self) -> None:
         """Keep the weights that the model has been given."""
 
-    def _solved(self) -> Adapter:
+    def _with_solution(self) -> Adapter:
         """Give the model the weights of the rows so far; return its adapter."""
-        if (solved := self._solve()) is not None:
+        if (solution := self._solve()) is not None:
             weights = self._adapter.get_weights()
             self._adapter.set_weights(
                 {
-                    name: solved[name].reshape(old.shape).astype(old.dtype) if name in solved else old
+                    name: solution[name].reshape(old.shape).astype(old.dtype) if name in solution else old
                     for name, old in weights.items()
                 }
             )
         return self._adapter
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
-        return self._solved().evaluate(features, labels, weights)
+        return self._with_solution().evaluate(features, labels, weights)
 
     def predict(self, features: Features) -> Array:
-        return self._solved().predict(features)
+        return self._with_solution().predict(features)
 
     def predict_with(self, features: Features, names: Sequence[str]) -> tuple[Array, dict[str, Array]]:
-        return self._solved().predict_with(features, names)
+        return self._with_solution().predict_with(features, names)
 
     def get_weights(self) -> dict[str, Array]:
-        return self._solved().get_weights()
+        return self._with_solution().get_weights()
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
         self._adapter.set_weights(weights)
         self._forget()
 
     def keep(self) -> Mapping[str, Array]:
-        return self._solved().keep()
+        return self._with_solution().keep()
 
     def cut(self) -> Cut:
         weights, state = self.get_weights(), self.get_state()
@@ -92,7 +92,7 @@ class SolvingAdapter(abc.ABC):
         """Return at once."""
 
     def standalone(self) -> Any:
-        return self._solved().standalone()
+        return self._with_solution().standalone()
 
 
 def read_state(state: Mapping[str, Array], *names: str) -> tuple[Array, ...]:

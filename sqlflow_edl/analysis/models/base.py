@@ -94,17 +94,17 @@ class Model(Entry):
     length: Length = USUAL_LENGTH
     wide: Mapping[str, Setting] = field(default_factory=dict)
     solver: str = ""
-    finish: Callable[[spec.JobSpec], spec.JobSpec] = lambda job: job
+    finish: Callable[[spec.JobSpec], spec.JobSpec] | None = None
+
+    @property
+    def usual_fraction(self) -> float | None:
+        """Share of validation rows where none is written; None for the share of most models."""
+        share = self.defaults.get("validation.fraction")
+        return share if isinstance(share, float) else None
 
     def defaults_of_width(self, features: Iterable[spec.Feature]) -> Mapping[str, Setting]:
         """Return the defaults that follow from the number of columns; none in a narrow table."""
         return self.wide if count_columns(features) > WIDE else {}
-
-
-def usual_fraction(model: Model) -> float | None:
-    """Return the share of validation rows that is usual for a model; None for the share of most models."""
-    share = model.defaults.get("validation.fraction")
-    return share if isinstance(share, float) else None
 
 
 def count_columns(features: Iterable[spec.Feature]) -> int:

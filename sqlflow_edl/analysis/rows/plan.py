@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from edl import spec
 from edl.errors import Span, SQLFlowError
 from sqlflow_edl.analysis import forecasts, labels, several_labels
-from sqlflow_edl.analysis.models.base import usual_fraction
 from sqlflow_edl.analysis.rows import bad_rows, increments, row_groups, row_weights, splits
 from sqlflow_edl.analysis.rows.bad_rows import BadRows
 from sqlflow_edl.analysis.rows.splits import Splitting
@@ -72,7 +71,7 @@ def plan_rows(
         settings.resolved,
         errors,
         none=settings.only_fits,
-        usual=usual_fraction(settings.choice.example),
+        usual=settings.choice.example.usual_fraction,
     )
     group = row_groups.column(settings, schema, label, statement, held_out, errors)
     forecast = forecasts.read_forecast(settings, schema, label, statement, errors)

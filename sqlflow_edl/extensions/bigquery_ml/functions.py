@@ -135,7 +135,7 @@ def is_derived(call: PredictCall, trained: JobSpec) -> bool:
 
 
 def is_implicit(trained: JobSpec) -> bool:
-    """Return True for factors of implicit feedback, whose evaluation compares orders of items."""
+    """Return True for factors of implicit feedback: their evaluation compares orders of items."""
     return trained.model.params.get("feedback_type") == "implicit"
 
 
@@ -170,7 +170,7 @@ def _anomalies(function: ModelFunction) -> pa.Table:
         raise SemanticError(
             f"{function.call.model} tells no anomalies",
             span=function.span,
-            hint="train an IsolationForest, KMeans, PCA, an Autoencoder, or a Forecast with quantiles",
+            hint="train an IsolationForest, KMeans, Autoencoder, or a Forecast with quantiles",
         )
     function.refuse("anomaly_prob_threshold", "0.1 AS contamination")
     if not function.call.query:

@@ -132,12 +132,7 @@ def centroids(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
 
 
 def components(archive: Archive) -> pa.RecordBatchReader:
-    """Return a row for each principal component, from 0, and feature: its coordinate, or one for each category.
-
-    Raises SemanticError for another model.
-    """
-    if archive.spec.model.name != "PCA":
-        raise SemanticError("only PCA has principal components", hint="write DESCRIBE MODEL my_model")
+    """Return a row for each principal component, from 0, and feature: its coordinate, or one for each category."""
     vectors = np.asarray(archive.weights()[_COMPONENTS], np.float64)
     return _list_vectors(archive, vectors, "principal_component_id", 0, lambda _, value: value)
 

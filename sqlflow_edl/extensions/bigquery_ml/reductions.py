@@ -56,7 +56,7 @@ def _check_components(function: ModelFunction) -> None:
         raise SemanticError(
             f"{function.call.model} has no principal components",
             span=function.span,
-            hint="train a PCA: CREATE MODEL … OPTIONS(model_type = 'PCA') AS SELECT …",
+            hint="train one with model_type = 'pca'",
         )
 
 
@@ -69,7 +69,7 @@ def measure_rows(function: ModelFunction) -> pa.Table:
         raise SemanticError(
             f"{function.call.model} restores no columns",
             span=function.span,
-            hint="train an Autoencoder: CREATE MODEL … OPTIONS(model_type = 'AUTOENCODER') AS SELECT …",
+            hint="train one with model_type = 'autoencoder'",
         )
     setting = Attribute("predict.extra_outputs", Constant(ERRORS, function.span), function.span)
     statement = replace(function.statement, attributes=(*function.statement.attributes, setting))
@@ -93,8 +93,7 @@ def embed_rows(function: ModelFunction) -> pa.Table:
         raise SemanticError(
             f"{function.call.model} makes no embeddings of rows by itself: {CALLS_GOOGLE}",
             span=function.span,
-            hint="embeddings are made by a PCA, an Autoencoder or a MatrixFactorization; "
-            "predict.extra_outputs = embedding writes the last hidden layer of a network",
+            hint="embeddings are made by models of the types pca, autoencoder and matrix_factorization",
         )
     if not function.call.query:
         raise SemanticError(

@@ -12,6 +12,7 @@ from edl.spec.job import FACTORS
 from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, embed
 from sqlflow_edl.analysis.models.base import Architecture, Length, Model, Parameters
 from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
+from sqlflow_edl.analysis.settings.optimizer import train_in_one_pass
 
 IMPLICIT = "implicit"
 _ALPHA = 40.0
@@ -102,12 +103,13 @@ def _move_to_solver(job: spec.JobSpec) -> spec.JobSpec:
     is_implicit = parameters["feedback_type"] == IMPLICIT
     if is_implicit:
         solver["alpha"] = alpha
-    return msgspec.structs.replace(
+    moved = msgspec.structs.replace(
         job,
         model=spec.Component(job.model.name, parameters),
         optimizer=spec.Component(FACTORS, solver),
         **({"loss": spec.Component("preference"), "metrics": ()} if is_implicit else {}),
     )
+    return train_in_one_pass(moved)
 
 
 def _values(job: spec.JobSpec) -> Mapping[str, object]:

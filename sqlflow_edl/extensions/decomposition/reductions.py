@@ -18,6 +18,7 @@ from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed
 from sqlflow_edl.analysis.models.base import Architecture, Length, Model, Parameters
 from sqlflow_edl.analysis.models.parts import ACTIVATION, DROPOUT, HIDDEN_UNITS, assemble_unlabelled
 from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
+from sqlflow_edl.analysis.settings.optimizer import train_in_one_pass
 
 MOST_FEATURES = 2000  # the work of an exact solution grows with their square
 COMPONENT, CODE = "principal_component", "latent_col"
@@ -74,7 +75,7 @@ def _assemble(
         raise SemanticError(
             f"PCA has at most {MOST_FEATURES:,} features, and these columns make {width:,}",
             span=span,
-            hint="leave out categories of many values, or train an Autoencoder",
+            hint="categories of many values make many features",
         )
     if isinstance(number, int) and number > width:
         raise SemanticError(
@@ -89,9 +90,7 @@ def _assemble(
 
 def _unscale(feature: spec.Feature) -> spec.Feature:
     """Return a standardised number less its mean alone."""
-    if isinstance(feature, spec.Standardize) and feature.std:
-        return msgspec.structs.replace(feature, std=1.0)
-    return feature
+    return msgspec.structs.replace(feature, std=1.0) if getattr(feature, "std", 0) else feature
 
 
 def _width(job: spec.JobSpec) -> int:
@@ -104,12 +103,13 @@ def _count_components(job: spec.JobSpec) -> spec.JobSpec:
     ratio = parameters.pop("explained_variance_ratio", None)
     most = min(_width(job), job.rows.training)
     parameters["num_components"] = number = min(int(parameters.get("num_components", most)), most)  # type: ignore[arg-type]
-    return msgspec.structs.replace(
+    counted = msgspec.structs.replace(
         job,
         model=spec.Component(job.model.name, parameters),
         label=spec.ReductionLabel(number, COMPONENT),
         optimizer=spec.Component(COMPONENTS, {} if ratio is None else {"explained_variance_ratio": ratio}),
     )
+    return train_in_one_pass(counted)
 
 
 def _units(job: spec.JobSpec) -> list[int]:

@@ -168,7 +168,7 @@ SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH model.framework = xgboost
 -- as: , \1
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, train.checkpoint_copies = neighbours«» LABEL y INTO m;
 
--- site: sqlflow_edl.extensions.unsupervised.clusters _feature
+-- site: sqlflow_edl.analysis.models.parts _unlabelled_feature
 -- hint: leave it out of the SELECT, or group its values there
 -- take: leave it out of the SELECT
 SELECT w, x«, u» FROM (SELECT x, w, i::VARCHAR AS u FROM t, range(50) AS r(i)) AS q TO TRAIN KMeans WITH model.n_clusters = 3 COLUMN x, «CATEGORY_HASH(u, 1000000)» INTO m;

@@ -190,12 +190,6 @@ SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN BUCKETIZE(x, 3«» LABEL y INTO 
 -- take: only PREDICT takes APPEND
 SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y INTO m« APPEND»;
 
--- site: sqlflow_edl.extensions.bigquery_ml.create_model 
--- hint: codes of rows are learned, and clustered, by SELECT … TO TRAIN DeepEmbeddedClustering INTO my_model
--- take: TO TRAIN (DeepEmbeddedClustering) INTO
--- as: SELECT x, w FROM t TO TRAIN \1 INTO bq
-«CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'AUTOENCODER') AS SELECT x, w FROM t»;
-
 -- site: sqlflow_edl.extensions.bigquery_ml.options 
 -- hint: leave it out: a model has an intercept
 -- take: leave it out: a model has an intercept

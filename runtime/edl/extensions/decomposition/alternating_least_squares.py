@@ -61,7 +61,7 @@ class FactorsAdapter(SolvingAdapter):
         )
         self._blocks: list[tuple[Array, ...]] = []  # users, items, ratings, weights
         self._count, self._wanted, self._losses = 0, program.spec.rows.training, 0.0
-        self._found: Factors | None = None
+        self._factors: Factors | None = None
         self._is_set = True  # the model has the factors
 
     def train(self, rows: Minibatches) -> Floats:
@@ -72,14 +72,14 @@ class FactorsAdapter(SolvingAdapter):
         users, items = (np.asarray(rows.features[name], np.int32).reshape(-1) for name in self._entries)
         weights = np.ones(0, np.float32) if rows.weights is None else np.array(rows.weights, np.float32)
         self._blocks.append((users, items, ratings.astype(np.float32), weights))
-        self._found, self._is_set = None, False
+        self._factors, self._is_set = None, False
         self._count += len(users)
         self._losses += float(loss := np.square(ratings).sum())
         if self._count == self._wanted:
             loss += self._count * self._factorize().loss - self._losses
         return np.full(rows.steps, loss / len(users), np.float32)
 
-    def _kept(self) -> tuple[Array, ...]:
+    def _join_blocks(self) -> tuple[Array, ...]:
         """Return the ratings so far as one block."""
         if len(self._blocks) > 1:
             self._blocks = [tuple(np.concatenate(parts) for parts in zip(*self._blocks, strict=True))]
@@ -91,26 +91,26 @@ class FactorsAdapter(SolvingAdapter):
 
     def _factorize(self) -> Factors:
         """Return the factors of the ratings so far."""
-        if self._found is None:
-            users, items, ratings, weights = self._kept()
+        if self._factors is None:
+            users, items, ratings, weights = self._join_blocks()
             shape = (self._shape[0], self._shape[1])
             given_weights = weights if len(weights) else None
-            self._found = factorize(users, items, ratings, given_weights, shape, self._settings)
-        return self._found
+            self._factors = factorize(users, items, ratings, given_weights, shape, self._settings)
+        return self._factors
 
     def _solve(self) -> Mapping[str, Array] | None:
         if self._is_set:
             return None
         self._is_set = True
-        found = self._factorize()
-        return dict(zip(self._names, (found.users, found.items), strict=True))
+        factors = self._factorize()
+        return dict(zip(self._names, (factors.users, factors.items), strict=True))
 
     def _forget(self) -> None:
         self._is_set = True
 
     def get_state(self) -> dict[str, Array]:
         names = ("users", "items", "ratings", "weights")
-        return {f"ratings.{name}": part for name, part in zip(names, self._kept(), strict=True)}
+        return {f"ratings.{name}": part for name, part in zip(names, self._join_blocks(), strict=True)}
 
     def set_state(self, state: Mapping[str, Array]) -> None:
         users, items, ratings, weights = read_state(
@@ -118,4 +118,4 @@ class FactorsAdapter(SolvingAdapter):
         )
         self._blocks = [(np.array(users), np.array(items), np.array(ratings), np.array(weights))]
         self._count, self._losses = len(users), float(np.square(ratings.astype(np.float64)).sum())
-        self._found, self._is_set = None, not len(users)
+        self._factors, self._is_set = None, not len(users)

@@ -90,8 +90,8 @@ class ComponentsAdapter(SolvingAdapter):
         inputs = extra[EMBEDDING]
         self._rows.add(inputs, np.zeros(len(inputs)), rows.weights)
         self._is_solved = False
-        found = self._components()
-        left = max(0.0, found.total - float(found.variances[: found.count(self._ratio)].sum()))
+        components = self._components()
+        left = max(0.0, components.total - float(components.variances[: components.count(self._ratio)].sum()))
         squares = left * max(1.0, self._rows.factor[0, 0] ** 2 - 1) / max(1, inputs.shape[1])
         before, self._squares = self._squares, squares
         return np.full(rows.steps, (squares - before) / len(inputs), np.float32)
@@ -103,16 +103,16 @@ class ComponentsAdapter(SolvingAdapter):
         if self._is_solved or not self._rows.factor[0, 0]:
             return None
         self._is_solved = True
-        found = self._components()
-        kept = found.count(self._ratio)
-        found = found._replace(
-            components=np.where(np.arange(self._number)[:, None] < kept, found.components, 0.0)
+        components = self._components()
+        kept = components.count(self._ratio)
+        components = components._replace(
+            components=np.where(np.arange(self._number)[:, None] < kept, components.components, 0.0)
         )
         values = {
-            "components.weight": found.components,
-            "means": found.means,
-            "variances": found.variances,
-            "total": np.array([found.total]),
+            "components.weight": components.components,
+            "means": components.means,
+            "variances": components.variances,
+            "total": np.array([components.total]),
             "kept": np.array([kept]),
         }
         return {f"{self._prefix}{name}": array for name, array in values.items()}
