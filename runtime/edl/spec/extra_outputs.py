@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edl.spec.job import ENSEMBLE, ONNX, TREES, JobSpec
+from edl.spec.job import ENSEMBLE, FACTORS, ONNX, TREES, JobSpec
 from edl.spec.labels import Label
 
 LOGITS, EMBEDDING, LEAVES, MEMBERS, DISTANCES = "logits", "embedding", "leaves", "members", "distances"
@@ -22,6 +22,8 @@ def extra_outputs(spec: JobSpec) -> tuple[str, ...]:
         return (DISTANCES,)
     if spec.label.dimensions:
         return (ERRORS,)
+    if spec.optimizer.name == FACTORS:
+        return ()
     if spec.label.tells_anomalies:
         return (LOGITS,)
     has_logits = (LOGITS,) if spec.label.has_classes else ()
