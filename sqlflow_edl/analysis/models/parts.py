@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span
@@ -64,6 +66,8 @@ CLASSES = AttributeRow(
     ),
 )
 
+SCALE = "scale_features"  # parameter of models without a label
+
 # Ids of a one-hot category; larger ones are embeddings.
 LARGEST_ONE_HOT_LINEAR = 1000
 LARGEST_ONE_HOT_DEEP = 16
@@ -102,8 +106,21 @@ def linear_feature(column: Fitted, label: spec.Label) -> spec.Feature:
 def assemble_unlabelled(
     columns: Sequence[Placed], label: spec.Label, parameters: Parameters, span: Span | None
 ) -> ModelInputs:
-    """Make categories one-hot. Raises SemanticError for features of a form that is learned from a label."""
-    return {"features": tuple(_unlabelled_feature(placed) for placed in columns)}
+    """Make categories one-hot; numbers are not scaled if the parameters say so.
+
+    Raises SemanticError for features of a form that is learned from a label.
+    """
+    features = tuple(map(_unlabelled_feature, columns))
+    if parameters.get(SCALE, True):
+        return {"features": features}
+    is_angle = parameters.get("distance") == "cosine"  # of rows as seen from 0, not from their mean
+    return {"features": tuple(_unscale(feature, {"mean": 0.0} if is_angle else {}) for feature in features)}
+
+
+def _unscale(feature: spec.Feature, changed: Mapping[str, float]) -> spec.Feature:
+    """Return a standardised number less its mean alone, or less another mean."""
+    has_unit = getattr(feature, "std", 0)
+    return msgspec.structs.replace(feature, std=1.0, **changed) if has_unit else feature
 
 
 def _unlabelled_feature(placed: Placed) -> spec.Feature:

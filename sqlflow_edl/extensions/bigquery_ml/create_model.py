@@ -289,7 +289,8 @@ def _columns(
     moved = transformation.moved
     first = len(clause.items) - len(moved)
     last = (move_to(item, at) for item, at in zip(clause.items[first:], moved, strict=True))
-    return (replace(clause, items=(*clause.items[:first], *last), only=True),)
+    items = (*clause.items[:first], *last)
+    return (replace(clause, items=items, only=True, without=tuple(transformation.without)),)
 
 
 def _compute_columns(select: str, computed: Mapping[str, str], dialect: Dialect) -> str:

@@ -52,6 +52,7 @@ _ATTRIBUTES = {
     "num_principal_components": "model.num_components",
     "pca_explained_variance_ratio": "model.explained_variance_ratio",
     "scale_features": "model.scale_features",
+    "standardize_features": "model.scale_features",
 }
 # options of BigQuery's services and of its way to train, without an effect here
 _IGNORED = frozenset(
@@ -355,6 +356,20 @@ def _clusters(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
             reader.refuse(other, f"{other.key} belongs to a search", "leave it out", at_key=True)
 
 
+def _distance(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
+    kind = option_text(option).upper()
+    if kind in ("EUCLIDEAN", "COSINE"):
+        yield replace(option, key="model.distance", value=Constant(kind.lower(), option.value.span))
+    else:
+        reader.errors.append(
+            StatementSyntaxError(
+                f"there is no distance_type {kind or 'of that kind'}",
+                span=option.value.span,
+                hint=Advice("write EUCLIDEAN or COSINE", "'COSINE'"),
+            )
+        )
+
+
 def _initial_centres(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
     method = option_text(option).upper()
     if method == "CUSTOM":
@@ -423,10 +438,7 @@ _SPECIAL: Mapping[str, Callable[[OptionReader, Attribute], Iterator[Attribute]]]
     "data_split_method": _split,
     "auto_class_weights": _class_weights,
     "budget_hours": _budget,
-    "standardize_features": _allow_only(
-        True, hint="leave it out; with the columns as they are: SELECT … TO TRAIN KMeans … COLUMN NUMERIC(x)"
-    ),
-    "distance_type": _allow_only("EUCLIDEAN", hint="leave it out: distances are Euclidean"),
+    "distance_type": _distance,
     "booster_type": _booster,
     "calculate_p_values": _allow_only(False, True, hint="leave it out"),
     "category_encoding_method": _allow_only(

@@ -281,6 +281,8 @@ def _with_distances(answer: _Answer) -> pa.Table:
     is_valid = texts.is_valid().to_numpy(zero_copy_only=False)
     numbers = pc.list_flatten(pc.split_pattern(texts, ",")).cast(pa.float64()).to_numpy()
     distances = numbers.reshape(int(is_valid.sum()), -1) if is_valid.any() else np.empty((0, 1))
+    if answer.trained.model.params.get("distance") == "cosine":
+        distances = np.square(distances) / 2
     order = np.argsort(distances, axis=1, kind="stable")[:, :_NEAREST]
     nearest = np.take_along_axis(distances, order, axis=1)
     columns = {

@@ -83,14 +83,7 @@ def _assemble(
             span=span,
             hint=f"write num_components = {width}",
         )
-    if parameters["scale_features"]:
-        return inputs
-    return {"features": tuple(map(_unscale, inputs["features"]))}
-
-
-def _unscale(feature: spec.Feature) -> spec.Feature:
-    """Return a standardised number less its mean alone."""
-    return msgspec.structs.replace(feature, std=1.0) if getattr(feature, "std", 0) else feature
+    return inputs
 
 
 def _width(job: spec.JobSpec) -> int:

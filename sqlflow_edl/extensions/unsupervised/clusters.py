@@ -41,6 +41,19 @@ CLUSTERS = AttributeRow(
         "model.center_count",
     ),
 )
+DISTANCE = AttributeRow(
+    "model.distance",
+    "text",
+    "Distance of a row from a centre: euclidean, the default, or cosine, of rows of any length.",
+    choices=("euclidean", "cosine"),
+    aliases=("distance", "distance_type", "model.distance_type", "distance_measure"),
+)
+SCALE = AttributeRow(
+    "model.scale_features",
+    "boolean",
+    "Divide numbers by their standard deviation, by default; without it they only lose their mean.",
+    aliases=("scale_features", "standardize_features", "model.standardize_features"),
+)
 # The start is near the result, so few and small steps are enough.
 _DEFAULTS: Mapping[str, Setting] = {
     "optimizer": "adam",
@@ -126,7 +139,7 @@ MODELS = (
     Model(
         "KMeans",
         "Clusters by mini-batch k-means (Sculley, 2010) with a k-means++ start; TRAIN without a LABEL.",
-        (CLUSTERS, TOLERANCE),
+        (CLUSTERS, TOLERANCE, DISTANCE, SCALE),
         aliases=("MiniBatchKMeans", "KMeansClustering"),
         task="clustering",
         frameworks=("torch",),

@@ -26,7 +26,8 @@ RATINGS = pa.table(
         "is_test": rng.random(len(SEEN[0])) < 0.1,
     }
 )
-TRAIN = "SELECT visitor, film, stars FROM ratings WHERE NOT is_test TO TRAIN MatrixFactorization WITH model.num_factors = 2"
+RATED = "SELECT visitor, film, stars FROM ratings WHERE NOT is_test"
+TRAIN = f"{RATED} TO TRAIN MatrixFactorization WITH model.num_factors = 2"
 CLAUSES = "COLUMN VOCABULARIZE(visitor), VOCABULARIZE(film) LABEL stars"
 
 
