@@ -200,7 +200,10 @@ OPTIMIZERS = Catalog(
         Entry(LEAST_SQUARES, "Exact solution of LinearRegressor, by a decomposition of all rows."),
         Entry(COMPONENTS, "Exact solution of PCA, by a decomposition of all rows.", frameworks=("torch",)),
         Entry(
-            FACTORS, "Solution of MatrixFactorization (als).", aliases=("als", "wals"), frameworks=("torch",)
+            FACTORS,
+            "Solution of MatrixFactorization, by regressions of users and items in turn.",
+            aliases=("als", "wals"),
+            frameworks=("torch",),
         ),
     ),
     suffix="optimizer",

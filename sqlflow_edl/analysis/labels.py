@@ -340,9 +340,7 @@ def choose_without_label(
     if model.task == "dimensionality reduction":
         if rows.training < 2:
             raise SemanticError("the query yields fewer than two rows", span=statement.select_span)
-        return model, spec.ReductionLabel(
-            1, str(model.defaults["label"])
-        )  # `finish` of the model counts them
+        return model, spec.ReductionLabel(1, model.name)  # `finish` of the model counts the numbers
     number = int(catalog.parameters(model, settings.resolved)["n_clusters"])  # type: ignore[arg-type]  # an integer
     if rows.training < number:
         raise SemanticError(
