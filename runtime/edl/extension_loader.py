@@ -29,6 +29,7 @@ EXTRAS = {
     "notebook": "notebook",
     "optimization": "optimize",
     "runnables": "",
+    "sequences": "torch",
     "serving": "serve",
     "unsupervised": "torch",
     "warehouses": "bigquery,clickhouse,hive,snowflake,trino",

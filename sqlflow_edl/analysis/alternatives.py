@@ -125,14 +125,9 @@ _KINDS = (
     _Kind("linear_?reg(ression)?$|^ols|ridge|lasso|elastic_?net", _RENAMED, "Linear"),
     _Kind("neighbo|^knn", "a network does its work here", "DNN"),
     _Kind("mlp|multi_?layer|neural|sequential", _RENAMED, "DNN"),
+    _Kind("lstm|rnn|^gru|seq2|attention", "sequences are read by bidirectional LSTMs or attention here", "Sequence"),
     _Kind(
-        "bi_?lstm|stacked_?rnn",
-        "a network reads the means of embeddings here",
-        hint="train a DNNClassifier or a DNNRegressor WITH model.hidden_units = [64, 32]",
-        replacement=Replacement("DNN", {"model.hidden_units": (("stack_units", "units"), "[64, 32]")}),
-    ),
-    _Kind(
-        "cnn|gcn|rnn|lstm|gru|transformer|resnet|bert",
+        "cnn|gcn|transformer|resnet|bert",
         "models of images, texts, graphs and sequences are your own",
         hint="write it in Keras or PyTorch, and name it with its module: my_module.MyModel",
     ),

@@ -26,6 +26,7 @@ OF_EXTENSIONS = {
     "sqlflow_edl.extensions.unsupervised.clusters": ("KMeans", "DeepEmbeddedClustering"),
     "sqlflow_edl.extensions.unsupervised.isolation_forest": ("IsolationForest",),
     "sqlflow_edl.extensions.decomposition.reductions": ("PCA", "Autoencoder"),
+    "sqlflow_edl.extensions.sequences.models": ("SequenceClassifier", "SequenceRegressor"),
     "sqlflow_edl.extensions.decomposition.matrix_factorization": ("MatrixFactorization",),
 }
 
@@ -201,7 +202,7 @@ OPTIMIZERS = Catalog(
         Entry(COMPONENTS, "Exact solution of PCA, by a decomposition of all rows.", frameworks=("torch",)),
         Entry(
             FACTORS,
-            "Solution of MatrixFactorization, by regressions of users and items in turn.",
+            "Solution of MatrixFactorization, user by user and item by item.",
             aliases=("als", "wals"),
             frameworks=("torch",),
         ),

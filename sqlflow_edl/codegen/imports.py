@@ -46,7 +46,7 @@ _HELPERS: Mapping[str, tuple[str, ...]] = {
     ),
     **{framework: (name,) for framework, name in LIBRARIES.items()},
 }
-# Classes that extensions have for programs of PyTorch.
+# Classes that extensions have for programs.
 _OF_EXTENSIONS: Mapping[str, tuple[str, ...]] = {
     "edl.extensions.decomposition": (
         "AlternatingLeastSquares",
@@ -55,6 +55,8 @@ _OF_EXTENSIONS: Mapping[str, tuple[str, ...]] = {
         "FactorProducts",
         "PrincipalComponents",
     ),
+    "edl.extensions.sequences.keras": ("sequence_features",),
+    "edl.extensions.sequences.torch": ("SequenceFeatures",),
 }
 
 

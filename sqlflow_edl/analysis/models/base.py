@@ -85,6 +85,7 @@ class Model(Entry):
     training without a written one. wide: defaults for more than WIDE columns, of its parameters and of an optimizer
     that is not written. solver: optimizer that finds all weights in one process and one pass; with one, attributes of a
     training in steps are errors. finish: changes the JobSpec when all of it is known.
+    reads_sequences: it takes ids in their order.
     """
 
     architecture: Architecture
@@ -95,6 +96,7 @@ class Model(Entry):
     wide: Mapping[str, Setting] = field(default_factory=dict)
     solver: str = ""
     finish: Callable[[spec.JobSpec], spec.JobSpec] | None = None
+    reads_sequences: bool = False
 
     @property
     def usual_fraction(self) -> float | None:

@@ -163,3 +163,9 @@ SELECT k, n, x FROM t TO TRAIN «SVDpp» COLUMN VOCABULARIZE(k), VOCABULARIZE(n)
 -- hint: name them: COLUMN VOCABULARIZE(user), VOCABULARIZE(item)
 -- take: name them: (COLUMN VOCABULARIZE\(user\), VOCABULARIZE\(item\))
 SELECT k AS user, n AS item, x FROM t TO TRAIN MatrixFactorization« » LABEL x INTO m;
+
+-- site: sqlflow_edl.extensions.sequences.models _assemble
+-- hint: make one with SEQ_CATEGORY_ID(x, 1000), or VOCABULARIZE(x, delimiter=" ")
+-- take: or (VOCABULARIZE)\(x(, delimiter=" "\))
+-- as: \1(tags\2
+SELECT tags, y FROM t TO TRAIN SequenceRegressor WITH epochs = 1 COLUMN «VOCABULARIZE(tags)» LABEL y INTO m;

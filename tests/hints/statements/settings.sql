@@ -285,8 +285,8 @@ SELECT x FROM t TO PREDICT WITH predict.threshold = «f1» USING unvalidated2;
 SELECT x, is_new, w / 4 AS p FROM t TO EVALUATE WITH evaluate.probability = p, evaluate.threshold = «f1» LABEL is_new;
 
 -- site: sqlflow_edl.analysis.user_model check_sequence
--- hint: other models take EMBEDDING(x, 8, mean) of the same ids, which has no order
--- take: other models take (EMBEDDING\()x(, 8, mean\))
+-- hint: train a SequenceClassifier or a SequenceRegressor, or a model of your own with a parameter features; others take EMBEDDING(x, 8, mean) of the same ids, which has no order
+-- take: others take (EMBEDDING\()x(, 8, mean\))
 -- as: \1VOCABULARIZE(tags, delimiter=",")\2
 SELECT tags, y FROM t TO TRAIN DNNRegressor COLUMN «SEQUENCE(VOCABULARIZE(tags, delimiter=","), 20)» LABEL y INTO m;
 

@@ -138,10 +138,11 @@ SELECT * FROM PREDICT(of_flags, (SELECT x FROM t), «0.3»);
 -- take: such as (EXTRACT\(MONTH FROM) x\)
 CREATE OR REPLACE MODEL bq TRANSFORM(«EXTRACT(EPOCH FROM» day) AS d, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT day, y FROM t;
 
--- site: sqlflow_edl.extensions.bigquery_ml.options 
--- hint: leave it out: distances are Euclidean
--- take: leave it out
-CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3«, distance_type = 'COSINE'») AS SELECT x, w FROM t;
+-- site: sqlflow_edl.extensions.bigquery_ml.options _distance
+-- hint: write EUCLIDEAN or COSINE
+-- take: or (COSINE)
+-- as: '\1'
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3, distance_type = «'MANHATTAN'») AS SELECT x, w FROM t;
 
 -- site: sqlflow_edl.extensions.bigquery_ml.options _objective
 -- hint: write hparam_tuning_objectives = ['roc_auc']
@@ -205,12 +206,6 @@ CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3«, km
 -- take: write CREATE MODEL … (TRANSFORM)\(…\) (OPTIONS)\(…\) AS SELECT …
 -- as: TRANSFORM(x, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'])
 CREATE OR REPLACE MODEL bq «TRANSFORM(x, y)» AS SELECT x, y FROM t;
-
--- site: sqlflow_edl.extensions.bigquery_ml.options 
--- hint: leave it out; with the columns as they are: SELECT … TO TRAIN KMeans … COLUMN NUMERIC(x)
--- take: TO TRAIN (KMeans) … (COLUMN NUMERIC\(x\))
--- as: SELECT x, w FROM t TO TRAIN \1 WITH model.n_clusters = 3 \2 INTO bq
-«CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3, standardize_features = FALSE) AS SELECT x, w FROM t»;
 
 -- site: sqlflow_edl.extensions.bigquery_ml.create_model _check_transform
 -- hint: compute columns in the SELECT
