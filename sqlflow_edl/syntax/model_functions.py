@@ -11,6 +11,7 @@ _IN_TRANSFORM = "it stands in TRANSFORM(…) of CREATE MODEL; in other queries, 
 # functions of BigQuery ML -> the statement with the same answer, or the reason why there is none
 INSTEAD = {
     "ANNOTATE_IMAGE": CALLS_GOOGLE,
+    "CORRELATION": "write SELECT CORR(x, y) FROM my_table, or ML.DESCRIBE_DATA(TABLE my_table) for each column",
     "GENERATE_TABLE": CALLS_GOOGLE,
     "GENERATE_TEXT": CALLS_GOOGLE,
     "MULTI_HOT_ENCODER": _IN_TRANSFORM,
@@ -26,6 +27,7 @@ UNAVAILABLE = {
 # functions of BigQuery ML -> a function that tells as much of such a model here, and why
 RELATED = {
     "ARIMA_COEFFICIENTS": ("GLOBAL_EXPLAIN", "a forecast is made by trees here"),
+    "METRICS": ("EVALUATE", "it returns the metrics"),
 }
 # functions of a query -> kind of the statement that does the same, and a setting of it
 KINDS: Mapping[str, tuple[Kind, Mapping[str, str]]] = {

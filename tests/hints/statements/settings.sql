@@ -381,7 +381,7 @@ SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.l2 = 0.1«, train.epoch =
 -- site: sqlflow_edl.analysis.settings.optimizer solve_exactly
 -- hint: leave it out
 -- take: leave it out
-SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch«, model.l2 = 0.1» COLUMN INDICATOR(HASH(x, 2000)) LABEL y INTO m;
+SELECT k, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch«, model.l2 = 0.1» COLUMN INDICATOR(HASH(k, 2000)) LABEL y INTO m;
 
 -- site: sqlflow_edl.analysis.settings.running problems
 -- hint: leave out train.num_workers and --workers, or least_squares and model.l2
