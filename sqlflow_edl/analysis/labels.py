@@ -179,9 +179,11 @@ def choose(
     if model is None or model.task is None:
         model = _suit_model(label, classes)
     if model.task == "regression":
-        if column_statistics.min == column_statistics.max:
+        if column_statistics.min != column_statistics.max:
+            return model, _number(label, column_statistics)
+        if not model.takes_constant_label(label.settings.resolved):
             raise _constant_label_error(label, column_statistics.min)
-        return model, _number(label, column_statistics)
+        return model, spec.RegressionLabel(label.column, column_statistics.mean)
     if model.task == "forecasting":
         centre = label.series.centre if label.series else UNSET
         return model, spec.ForecastLabel(label.column, forecasts.quantiles(label.settings), centre)

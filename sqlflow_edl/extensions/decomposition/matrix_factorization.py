@@ -141,5 +141,6 @@ MODELS = (
         length=Length(1, (1, 1), 0, (), spec.BLOCK, least_steps=1),
         solver=FACTORS,
         finish=_move_to_solver,
+        constant_label=("model.feedback_type", IMPLICIT),  # rows say which pairs were chosen
     ),
 )

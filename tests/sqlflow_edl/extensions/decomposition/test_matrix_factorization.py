@@ -102,3 +102,16 @@ def test_implicit_feedback_predicts_preferences(session: Session) -> None:
 def test_other_columns_and_settings_are_refused(session: Session, text: str, message: str) -> None:
     with pytest.raises(SQLFlowError, match=message):
         session.compile(text)
+
+
+def test_choices_without_a_number_are_learned_and_ratings_without_a_difference_are_not(
+    session: Session,
+) -> None:
+    """More factors than users are no hindrance."""
+    chosen = "SELECT visitor, film, 1 AS stars FROM ratings WHERE film < 3 TO TRAIN MatrixFactorization WITH"
+    session.run(f"{chosen} model.num_factors = 30, model.feedback_type = implicit {CLAUSES} INTO chosen")
+    found = last(session, "SELECT visitor, film FROM ratings WHERE film < 3 TO PREDICT USING chosen")["stars"]
+    assert found.null_count == 0
+    assert np.mean(found) > 0.8
+    with pytest.raises(SQLFlowError, match="stars is 1 in every training row"):
+        session.run(f"{chosen} model.num_factors = 3 {CLAUSES} INTO rated")
