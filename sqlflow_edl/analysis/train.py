@@ -380,7 +380,7 @@ class TrainingPlan(RowPlan):
     def _column(self, draft: Draft, statistics: Statistics, label: spec.Label) -> tuple[Fitted, Decision]:
         """Fit a draft, in the form that the model takes. The decision may be to leave it out."""
         column = of_label(draft.fit(statistics), label, draft.span)
-        if not self.settings.choice.example.reads_sequences:
+        if column.array == "sequence" and not self.settings.choice.example.reads_sequences:
             user_model.check_sequence(self.settings.choice.own, column, draft.span)
         if self.settings.is_trees and draft.why and (wide := tree_columns.wide_decision(column)) is not None:
             return column, wide

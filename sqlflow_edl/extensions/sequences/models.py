@@ -77,7 +77,7 @@ def _assemble(
         elif ids is None:
             others.append(deep_feature(placed.column, label))
         else:
-            sequences.append(spec.Sequence(ids, length, placed.column.dim or msgspec.UNSET))
+            sequences.append(spec.Sequence(ids, length, placed.column.dim or msgspec.UNSET))  # type: ignore[arg-type]
     if not sequences:
         raise SemanticError(
             "the model reads sequences of ids, and no column is one",
@@ -87,10 +87,11 @@ def _assemble(
     return {"features": (*others, *sequences)}
 
 
-def _list_of_ids(column: Fitted) -> spec.ListOf | None:
+def _list_of_ids(column: Fitted) -> spec.Category | None:
     """Return the lists of ids of a column, also of their vectors; None of others, and of lists with weights."""
     category = column if spec.is_category(column) else spec.category_of(column) if column.dim else None
-    return category if isinstance(category, spec.ListOf) and not category.weights else None
+    has_order = category is not None and category.has_lists and "sequence" in category.places
+    return category if has_order and not category.weights else None  # type: ignore[union-attr]
 
 
 def _values(job: spec.JobSpec) -> Mapping[str, object]:

@@ -169,3 +169,14 @@ SELECT k AS user, n AS item, x FROM t TO TRAIN MatrixFactorization« » LABEL x 
 -- take: or (VOCABULARIZE)\(x(, delimiter=" "\))
 -- as: \1(tags\2
 SELECT tags, y FROM t TO TRAIN SequenceRegressor WITH epochs = 1 COLUMN «VOCABULARIZE(tags)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.choice _of_image
+-- hint: write {}, which is here without an image
+-- take: write (DNNRegressor), which
+SELECT x, y FROM t TO TRAIN «some/image:v1/DNNRegressor» WITH epochs = 1 LABEL y INTO m;
+
+-- site: sqlflow_edl.syntax.model_functions 
+-- hint: write SELECT CORR(x, y) FROM my_table, or ML.DESCRIBE_DATA(TABLE my_table) for each column
+-- take: or ML.DESCRIBE_DATA\(TABLE my_table\)
+-- as: ML.DESCRIBE_DATA(TABLE t)
+SELECT * FROM «ML.CORRELATION(TABLE t)»;
