@@ -91,7 +91,7 @@ def _list_of_ids(column: Fitted) -> spec.Category | None:
     """Return the lists of ids of a column, also of their vectors; None of others, and of lists with weights."""
     category = column if spec.is_category(column) else spec.category_of(column) if column.dim else None
     has_order = category is not None and category.has_lists and "sequence" in category.places
-    return category if has_order and not category.weights else None  # type: ignore[union-attr]
+    return category if has_order and not category.weights else None  # type: ignore[union-attr,return-value]
 
 
 def _values(job: spec.JobSpec) -> Mapping[str, object]:
