@@ -33,6 +33,7 @@ LONG = (
     "clustering",
     "columns",
     "console",
+    "decomposition",
     "evaluate",
     "explain",
     "forecasts",

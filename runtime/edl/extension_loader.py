@@ -18,6 +18,7 @@ from edl.installation import DISTRIBUTION
 # extension -> extras of the distribution with the packages that it needs; empty if it needs none
 EXTRAS = {
     "bigquery_ml": "",
+    "decomposition": "torch",
     "editor": "editor",
     "elastic": "kafka",
     "elasticdl": "tensorflow",
@@ -28,6 +29,7 @@ EXTRAS = {
     "notebook": "notebook",
     "optimization": "optimize",
     "runnables": "",
+    "sequences": "torch",
     "serving": "serve",
     "unsupervised": "torch",
     "warehouses": "bigquery,clickhouse,hive,snowflake,trino",

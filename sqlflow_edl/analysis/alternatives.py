@@ -14,7 +14,7 @@ from edl.errors import Advice, suggest_name
 
 HINT = (
     "there are DNN, Linear, DNNLinearCombined, DeepFM, RealMLP and BoostedTrees, each as Classifier and Regressor, and "
-    "BoostedTreesRanker, KMeans, IsolationForest, Forecast and TiDE; "
+    "BoostedTreesRanker, KMeans, IsolationForest, PCA, Autoencoder, MatrixFactorization, Forecast and TiDE; "
     "a model of your own is written with its module: my_module.MyModel"
 )
 _REGRESSION = re.compile(
@@ -62,6 +62,8 @@ class _Kind:
 
 
 _CLUSTERS = {"model.n_clusters": (("n_clusters", "k", "num_clusters", "n_components"), 3)}
+_COMPONENTS = {"model.num_components": (("n_components", "num_components", "k"), 2)}
+_CODES = {"model.hidden_units": (("hidden_units", "hidden_layer_sizes", "units"), "[32, 8, 32]")}
 _RENAMED = ""  # the family has the same models
 _KINDS = (
     _Kind(
@@ -92,9 +94,21 @@ _KINDS = (
         replacement=Replacement("KMeans", _CLUSTERS, has_label=False),
     ),
     _Kind(
-        "^pca|autoencoder",
-        "models predict a label",
-        hint="train a DNNClassifier or a DNNRegressor with LABEL my_column",
+        "pca$|^pca|principal_?comp|truncated_?svd|^svd$|factor_?analysis|^nmf$",
+        "components are those of PCA here",
+        hint="train a PCA WITH model.num_components = 2, without a LABEL",
+        replacement=Replacement("PCA", _COMPONENTS, has_label=False),
+    ),
+    _Kind(
+        "auto_?encoder|^vae$",
+        "codes are those of Autoencoder here",
+        hint="train an Autoencoder WITH model.hidden_units = [32, 8, 32], without a LABEL",
+        replacement=Replacement("Autoencoder", _CODES, has_label=False),
+    ),
+    _Kind(
+        "matrix_?factori|collaborative|recommend|^svd_?(pp|plus_?plus)$|^funk_?svd|^bpr|^w?als",
+        "users and items are factors of MatrixFactorization here",
+        hint="train a MatrixFactorization with COLUMN VOCABULARIZE(user), VOCABULARIZE(item) LABEL rating",
     ),
     _Kind(
         "arima|prophet|forecast|time_?series|holt|^ets$|exponential_?smoothing|n_?hits|n_?beats|tide",
@@ -111,14 +125,9 @@ _KINDS = (
     _Kind("linear_?reg(ression)?$|^ols|ridge|lasso|elastic_?net", _RENAMED, "Linear"),
     _Kind("neighbo|^knn", "a network does its work here", "DNN"),
     _Kind("mlp|multi_?layer|neural|sequential", _RENAMED, "DNN"),
+    _Kind("lstm|rnn|^gru|seq2|attention", "sequences are read by bidirectional LSTMs or attention here", "Sequence"),
     _Kind(
-        "bi_?lstm|stacked_?rnn",
-        "a network reads the means of embeddings here",
-        hint="train a DNNClassifier or a DNNRegressor WITH model.hidden_units = [64, 32]",
-        replacement=Replacement("DNN", {"model.hidden_units": (("stack_units", "units"), "[64, 32]")}),
-    ),
-    _Kind(
-        "cnn|gcn|rnn|lstm|gru|transformer|resnet|bert",
+        "cnn|gcn|transformer|resnet|bert",
         "models of images, texts, graphs and sequences are your own",
         hint="write it in Keras or PyTorch, and name it with its module: my_module.MyModel",
     ),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from edl.errors import SQLFlowError, nearest
 from edl.extension_loader import load, load_or
-from edl.spec.job import LEAST_SQUARES
+from edl.spec.job import COMPONENTS, FACTORS, LEAST_SQUARES
 from sqlflow_edl.analysis.entries import Catalog, Entry, normalize_name
 from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models import boosted_trees, deepfm, dnn, forecast, real_mlp, transform, wide_deep
@@ -25,6 +25,9 @@ from sqlflow_edl.syntax import ast
 OF_EXTENSIONS = {
     "sqlflow_edl.extensions.unsupervised.clusters": ("KMeans", "DeepEmbeddedClustering"),
     "sqlflow_edl.extensions.unsupervised.isolation_forest": ("IsolationForest",),
+    "sqlflow_edl.extensions.decomposition.reductions": ("PCA", "Autoencoder"),
+    "sqlflow_edl.extensions.sequences.models": ("SequenceClassifier", "SequenceRegressor"),
+    "sqlflow_edl.extensions.decomposition.matrix_factorization": ("MatrixFactorization",),
 }
 
 
@@ -196,6 +199,13 @@ OPTIMIZERS = Catalog(
             frameworks=("keras",),
         ),
         Entry(LEAST_SQUARES, "Exact solution of LinearRegressor, by a decomposition of all rows."),
+        Entry(COMPONENTS, "Exact solution of PCA, by a decomposition of all rows.", frameworks=("torch",)),
+        Entry(
+            FACTORS,
+            "Solution of MatrixFactorization, user by user and item by item.",
+            aliases=("als", "wals"),
+            frameworks=("torch",),
+        ),
     ),
     suffix="optimizer",
 )

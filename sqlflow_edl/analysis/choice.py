@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from edl.errors import SQLFlowError, suggest_name
+from edl.errors import Advice, SemanticError, SQLFlowError, suggest_name
 from edl.program.user_model import OwnModel, has_module
 from sqlflow_edl.analysis import alternatives, catalog, user_model
 from sqlflow_edl.analysis.checks.query_errors import OtherModelError, UnknownArchitectureError
@@ -67,10 +67,29 @@ def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
     if built_in := _built_in(own_name) or _of_sqlflow(name):
         return built_in
     try:
+        if "/" in name:
+            raise _of_image(statement.model)
         return _choose_user_model(statement.model, statement)
     except SQLFlowError as error:
         errors.append(error)
         return _built_in(catalog.nearest_model(name) or "") or Choice(user_model.substitute_model(statement))
+
+
+def _of_image(name: ast.Name) -> SemanticError:
+    """Return the error of a class in an image, image/Class in SQLFlow; the hint names a model of that name here."""
+    image, _, model = name.text.rpartition("/")
+    if _built_in(model):
+        hint: str = Advice(f"write {model}, which is here without an image", model)
+    else:
+        hint = (
+            "install its package where the statement is run, and in the image of the workers, and name the class with "
+            f"its module: my_module.{model}"
+        )
+    return SemanticError(
+        f"{model} is a class in the image {image}, and a training does not start from an image",
+        span=name.span,
+        hint=hint,
+    )
 
 
 def with_loss(choice: Choice, loss: Entry | None) -> Choice:

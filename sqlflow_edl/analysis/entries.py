@@ -17,6 +17,7 @@ Task = Literal[
     "ranking",
     "clustering",
     "anomaly detection",
+    "dimensionality reduction",
     "forecasting",
     "transformation",
 ]

@@ -36,7 +36,7 @@ from sqlflow_edl.syntax import ast
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train_settings import TrainSettings
 
-WITHOUT_LABEL = ("clustering", "anomaly detection", transform.TASK)  # tasks
+WITHOUT_LABEL = ("clustering", "anomaly detection", "dimensionality reduction", transform.TASK)  # tasks
 CHOSEN = " is chosen: "  # in the note on the model of a family
 MOST_CLASSES = 1000  # more are hardly intended
 MOST_AUTO_CLASSES = 20  # distinct integers that a model family treats as classes
@@ -179,9 +179,11 @@ def choose(
     if model is None or model.task is None:
         model = _suit_model(label, classes)
     if model.task == "regression":
-        if column_statistics.min == column_statistics.max:
+        if column_statistics.min != column_statistics.max:
+            return model, _number(label, column_statistics)
+        if not model.takes_constant_label(label.settings.resolved):
             raise _constant_label_error(label, column_statistics.min)
-        return model, _number(label, column_statistics)
+        return model, spec.RegressionLabel(label.column, column_statistics.mean)
     if model.task == "forecasting":
         centre = label.series.centre if label.series else UNSET
         return model, spec.ForecastLabel(label.column, forecasts.quantiles(label.settings), centre)
@@ -337,6 +339,10 @@ def choose_without_label(
         if rows.training < 2:
             raise SemanticError("the query yields no rows to compare", span=statement.select_span)
         return model, spec.AnomalyLabel()
+    if model.task == "dimensionality reduction":
+        if rows.training < 2:
+            raise SemanticError("the query yields fewer than two rows", span=statement.select_span)
+        return model, spec.ReductionLabel(1, model.name)  # `finish` of the model counts the numbers
     number = int(catalog.parameters(model, settings.resolved)["n_clusters"])  # type: ignore[arg-type]  # an integer
     if rows.training < number:
         raise SemanticError(

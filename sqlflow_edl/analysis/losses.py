@@ -105,6 +105,13 @@ LOSSES = Catalog(
             frameworks=_TREES,
         ),
         Entry(
+            "squared_log_error",
+            "Half of the squared difference of the logarithms of the number and 1; labels from 0.",
+            aliases=("reg:squaredlogerror", "msle", "mean_squared_log_error"),
+            task="regression",
+            frameworks=("xgboost",),
+        ),
+        Entry(
             "cross_entropy",
             "Negative log-likelihood of the class.",
             (
@@ -126,6 +133,7 @@ LOSSES = Catalog(
                 "log_loss",
                 "binary:logistic",
                 "binary:logitraw",
+                "reg:logistic",
                 "multi:softprob",
                 "multi:softmax",
                 "binary",
@@ -144,7 +152,7 @@ LOSSES = Catalog(
         Entry(
             "hinge",
             "Hinge loss of the margin between the classes.",
-            aliases=("categorical_hinge",),
+            aliases=("categorical_hinge", "binary:hinge"),
             task="classification",
         ),
         Entry(
@@ -159,6 +167,12 @@ LOSSES = Catalog(
             "Kullback-Leibler divergence of soft assignments to clusters from sharper ones (Xie et al., 2016).",
             aliases=("kld", "kl_divergence"),
             task="clustering",
+            frameworks=("torch",),
+        ),
+        Entry(
+            "reconstruction_error",
+            "Mean squared error of the features that a few numbers restore.",
+            task="dimensionality reduction",
             frameworks=("torch",),
         ),
         Entry(

@@ -252,6 +252,8 @@ class TrainingPlan(RowPlan):
         raise_all(running.unused_limits(self.settings, job))
         if model.name == steps.SOLVABLE:
             job = steps.solve_exactly(job, self.settings)
+        if model.finish is not None:
+            job = model.finish(job)
         return FittedTraining(job, model, optimizer)
 
     def _transform(
@@ -378,7 +380,8 @@ class TrainingPlan(RowPlan):
     def _column(self, draft: Draft, statistics: Statistics, label: spec.Label) -> tuple[Fitted, Decision]:
         """Fit a draft, in the form that the model takes. The decision may be to leave it out."""
         column = of_label(draft.fit(statistics), label, draft.span)
-        user_model.check_sequence(self.settings.choice.own, column, draft.span)
+        if column.array == "sequence" and not self.settings.choice.example.reads_sequences:
+            user_model.check_sequence(self.settings.choice.own, column, draft.span)
         if self.settings.is_trees and draft.why and (wide := tree_columns.wide_decision(column)) is not None:
             return column, wide
         for note in as_lists(draft, column):
@@ -462,7 +465,7 @@ class FittedTraining:
         )
         if self.model.name == steps.SOLVABLE:
             return steps.solve_exactly(varied, settings)
-        return varied
+        return varied if self.model.finish is None else self.model.finish(varied)
 
 
 def model_parameters(
@@ -559,7 +562,13 @@ def check_without_columns(
     errors += running.problems(settings, workers)
     label_names = labels.read_labels(statement, settings.model, errors)
     several_labels.check(statement, settings, {str(name): name.span for name in label_names}, errors)
-    held_out_rows(statement, settings.resolved, errors, none=settings.only_fits)
+    held_out_rows(
+        statement,
+        settings.resolved,
+        errors,
+        none=settings.only_fits,
+        usual=settings.choice.example.usual_fraction,
+    )
     for clause in statement.columns:
         written_input(clause, settings.choice.example.architecture.inputs, errors)
         errors += check_calls(clause.items)

@@ -149,9 +149,10 @@ def check_sequence(user_code: OwnModel | None, column: Fitted, span: Span | None
     """Raise SemanticError for ids in their order, unless the model takes arrays of features."""
     if column.array == "sequence" and (user_code is None or "features" not in user_code.signature.names):
         raise SemanticError(
-            "SEQUENCE needs a model of your own with a parameter features",
+            "SEQUENCE needs a model that reads ids in their order",
             span=span,
-            hint="other models take EMBEDDING(x, 8, mean) of the same ids, which has no order",
+            hint="train a SequenceClassifier or a SequenceRegressor, or a model of your own with a parameter features; "
+            "others take EMBEDDING(x, 8, mean) of the same ids, which has no order",
         )
 
 

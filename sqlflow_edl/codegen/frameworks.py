@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from edl import schedules
 from edl.spec import Component, Label
 from edl.spec.forecast import BESIDE, SCALE
-from edl.spec.job import LEAST_SQUARES, Parameter
+from edl.spec.job import COMPONENTS, FACTORS, LEAST_SQUARES, Parameter
+from edl.spec.labels import ERRORS
 from sqlflow_edl.codegen.source import CallExpression, Expression, Items, line, literal
 
 
@@ -92,6 +93,10 @@ TORCH: Mapping[str, Spelling] = {
     "adamax": Spelling("Adamax", {"epsilon": "eps"}, {"epsilon": 1e-8}),
     "nadam": Spelling("NAdam", {"epsilon": "eps"}, {"epsilon": 1e-8}),
     LEAST_SQUARES: _LEAST_SQUARES,
+    COMPONENTS: Spelling("ExactComponents", _same("explained_variance_ratio"), {}, solves=True),
+    FACTORS: Spelling(
+        "AlternatingLeastSquares", _same("l2", "iterations", "alpha"), {"iterations": 20}, solves=True
+    ),
 }
 
 
@@ -174,6 +179,7 @@ _TORCH_REGRESSION = {
     "mean_absolute_error": 'F.l1_loss({scaled}, reduction="none")',
     "huber": 'F.huber_loss({scaled}, delta={delta}, reduction="none")',
     "log_cosh": "error = (predictions - labels) / LABEL.std\nerror + F.softplus(-2 * error) - math.log(2)",
+    "preference": 'F.mse_loss(predictions, (labels > 0).to(predictions.dtype), reduction="none")',
 }
 _TORCH_BINARY = {
     "cross_entropy": 'F.binary_cross_entropy_with_logits(predictions, labels, reduction="none")',
@@ -231,6 +237,8 @@ def loss_body(framework: str, loss: Component, label: Label) -> list[str]:
         return ["return TARGETS(predictions)  # divergence of the soft assignments from sharper ones"]
     if label.clusters:
         return ["return predictions.min(dim=1).values  # squared distances to the nearest centres"]
+    if label.dimensions:
+        return [f"return predictions[:, -{ERRORS}]  # mean squared errors of the restored features"]
     if label.tells_anomalies:
         share = values["contamination"]
         odds = "odds = predictions.squeeze(1)  # quantile loss of the threshold"

@@ -46,6 +46,18 @@ _HELPERS: Mapping[str, tuple[str, ...]] = {
     ),
     **{framework: (name,) for framework, name in LIBRARIES.items()},
 }
+# Classes that extensions have for programs.
+_OF_EXTENSIONS: Mapping[str, tuple[str, ...]] = {
+    "edl.extensions.decomposition": (
+        "AlternatingLeastSquares",
+        "Autoencoder",
+        "ExactComponents",
+        "FactorProducts",
+        "PrincipalComponents",
+    ),
+    "edl.extensions.sequences.keras": ("sequence_features",),
+    "edl.extensions.sequences.torch": ("SequenceFeatures",),
+}
 
 
 def imports(spec: JobSpec, code: str, stored: bool) -> list[str]:
@@ -72,6 +84,9 @@ def imports(spec: JobSpec, code: str, stored: bool) -> list[str]:
         ours.append(f"from edl import {', '.join(modules)}")
     if helpers:
         ours.append(f"from edl.{package} import {', '.join(helpers)}")
+    for module, names in _OF_EXTENSIONS.items():
+        if not used.isdisjoint(names):
+            ours.append(f"from {module} import {', '.join(filter(used.__contains__, names))}")
     user_import = [own_import(spec.own)] if spec.own else []
     by_order = (ours, library) if is_keras else (library, ours)
     return list(map("\n".join, filter(None, (standard, *by_order, user_import))))

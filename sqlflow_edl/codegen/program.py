@@ -34,6 +34,7 @@ from edl.spec import (
     Label,
     Query,
     RankingLabel,
+    ReductionLabel,
     RegressionLabel,
     SeveralLabels,
     Split,
@@ -281,6 +282,7 @@ _SCORES: Mapping[type, str] = {
     RankingLabel: "higher is better, within a group",
     ClusterLabel: "distances to the centres",
     AnomalyLabel: "from 0 to 1, above 0.5 for an anomaly",
+    ReductionLabel: "the numbers, then mean squared and absolute errors, and mean squared features",
 }
 
 
@@ -361,6 +363,7 @@ LABELS: Mapping[type, tuple[str, Callable[[Any], Iterable[Expression | tuple[str
     RankingLabel: ("ranking", lambda label: (literal(label.column), ("group", literal(label.group)))),
     ClusterLabel: ("clusters", lambda label: (literal(label.clusters),)),
     AnomalyLabel: ("anomalies", lambda label: ()),
+    ReductionLabel: ("reduction", lambda label: (literal(label.dimensions), literal(label.column))),
     ForecastLabel: (
         "forecast",
         lambda label: (

@@ -27,6 +27,7 @@ _OBJECTIVES: Mapping[str, Mapping[str, str]] = {
     "xgboost": {
         "mean_squared_error": "reg:squarederror",
         "mean_absolute_error": "reg:absoluteerror",
+        "squared_log_error": "reg:squaredlogerror",
         "huber": "reg:pseudohubererror",
         "quantile": "reg:quantileerror",
         "poisson": "count:poisson",

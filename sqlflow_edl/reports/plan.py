@@ -160,6 +160,8 @@ def _label(planned: Planned) -> Rows:
         kind = "a logit per class" if label.has_classes and not label.is_binary else "one output"
         if label.clusters:
             kind = "a distance per cluster"
+        if label.dimensions:
+            kind = "the numbers and three errors"
         yield label.column, text.label(label), f"{kind}; {text.nulls(seen)}" if seen else kind
 
 

@@ -185,6 +185,9 @@ LABELS: Mapping[type, Callable[[Any], str]] = {
     spec.RankingLabel: lambda spec_label: f"a relevance, which orders the rows of each {spec_label.group}",
     spec.ClusterLabel: lambda spec_label: f"one of {spec_label.clusters:,} clusters, found without a label",
     spec.AnomalyLabel: lambda _: "true for unusual rows, found without a label",
+    spec.ReductionLabel: lambda spec_label: (
+        f"{spec_label.dimensions:,} numbers that stand for the features, found without a label"
+    ),
     spec.ForecastLabel: lambda _: "a number, relative to the level and the scale of its series",
     spec.RawLabel: lambda _: "the model's outputs as they are",
     spec.NoLabel: lambda _: "none",

@@ -29,7 +29,7 @@ from edl.installation import install_extras
 from edl.jobs.job_folder import state_folder
 from edl.models.archive import read_archive
 from edl.models.registry.base import Registry
-from edl.spec.job import Framework
+from edl.spec.job import SOLVERS, Framework
 from edl.spec.measurement import Measurement
 from edl.spec.strategy import complete_settings
 from sqlflow_edl.analysis import inference, measurement, train
@@ -515,6 +515,8 @@ class Compiler:
             return job_spec
         workers = job_spec.cluster.workers if self.workers is None else self.workers
         priority = job_spec.cluster.priority if self.priority is None else self.priority
+        if job_spec.kind == "train" and job_spec.optimizer.name in SOLVERS:
+            workers = min(workers, 1)
         workers = max(workers, int(self.has_master))
         if job_spec.forecast is not None and workers:
             raise SemanticError(

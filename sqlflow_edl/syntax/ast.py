@@ -140,12 +140,16 @@ class ColumnItem:
 
 @dataclass(frozen=True, slots=True)
 class ColumnClause:
-    """Items of COLUMN. only: no other column is a feature, as with TRANSFORM of BigQuery ML."""
+    """Items of COLUMN.
+
+    only: no other column is a feature, as with TRANSFORM of BigQuery ML. without: columns that its items leave out.
+    """
 
     items: tuple[ColumnItem, ...]
     for_input: Name | None
     span: Span
     only: bool = False
+    without: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ _IN_TRANSFORM = "it stands in TRANSFORM(…) of CREATE MODEL; in other queries, 
 # functions of BigQuery ML -> the statement with the same answer, or the reason why there is none
 INSTEAD = {
     "ANNOTATE_IMAGE": CALLS_GOOGLE,
-    "GENERATE_EMBEDDING": CALLS_GOOGLE,
+    "CORRELATION": "write SELECT CORR(x, y) FROM my_table, or ML.DESCRIBE_DATA(TABLE my_table) for each column",
     "GENERATE_TABLE": CALLS_GOOGLE,
     "GENERATE_TEXT": CALLS_GOOGLE,
     "MULTI_HOT_ENCODER": _IN_TRANSFORM,
@@ -27,6 +27,7 @@ UNAVAILABLE = {
 # functions of BigQuery ML -> a function that tells as much of such a model here, and why
 RELATED = {
     "ARIMA_COEFFICIENTS": ("GLOBAL_EXPLAIN", "a forecast is made by trees here"),
+    "METRICS": ("EVALUATE", "it returns the metrics"),
 }
 # functions of a query -> kind of the statement that does the same, and a setting of it
 KINDS: Mapping[str, tuple[Kind, Mapping[str, str]]] = {
@@ -44,8 +45,12 @@ DERIVED = (
     "DETECT_ANOMALIES",
     "EXPLAIN_FORECAST",
     "FORECAST",
+    "GENERATE_EMBEDDING",
     "GLOBAL_EXPLAIN",
+    "PRINCIPAL_COMPONENTS",
+    "PRINCIPAL_COMPONENT_INFO",
     "RECOMMEND",
+    "RECONSTRUCTION_LOSS",
     "VALIDATE_DATA_SKEW",
 )
 # functions of rows without a model -> the number of their tables
@@ -65,6 +70,7 @@ SETTINGS: Mapping[str, Sequence[str]] = {
     "DETECT_ANOMALIES": ("contamination", "anomaly_prob_threshold"),
     "EXPLAIN_FORECAST": ("horizon", "confidence_level"),
     "FORECAST": ("horizon", "confidence_level"),
+    "GENERATE_EMBEDDING": ("flatten_json_output", "trial_id"),
     "GLOBAL_EXPLAIN": ("class_level_explain",),
     "VALIDATE_DATA_DRIFT": _LIMITS,
     "VALIDATE_DATA_SKEW": _LIMITS,
@@ -83,7 +89,10 @@ NO_QUERY = (
     "DETECT_ANOMALIES",
     "EXPLAIN_FORECAST",
     "FORECAST",
+    "GENERATE_EMBEDDING",
     "GLOBAL_EXPLAIN",
+    "PRINCIPAL_COMPONENTS",
+    "PRINCIPAL_COMPONENT_INFO",
     "RECOMMEND",
 )
 # functions of a model alone

@@ -12,6 +12,8 @@ FLOAT_BYTES = 4
 _SLOTS = {
     "sgd": 0,
     "least_squares": 0,
+    "principal_components": 0,
+    "alternating_least_squares": 0,
     "adam": 2,
     "adamw": 2,
     "adagrad": 1,

@@ -39,10 +39,11 @@ class Results:
     The columns are the columns in `keep`, then `column` in the label's own type. For classes there is also
     `<column>_confidence`, the probability of the predicted class, and for at most `MOST_CLASSES` classes, or if the
     JobSpec says so, a column `<column>_prob_<class>` each, provided that the source allows such a name. For a cluster
-    there is `<column>_distance`, the distance to its centre, for an anomaly `<column>_score`. For a number with an
-    interval there are `<column>_low` and `<column>_high`. Each of the `extra` outputs is a column `<column>_<name>`: a
-    number, or a text of numbers separated by commas. The predicted column replaces a kept one of the same name; names
-    differ in more than case.
+    there is `<column>_distance`, the distance to its centre, for an anomaly `<column>_score`. A reduction has its
+    numbers in `<column>_1`, `<column>_2`, … and the mean squared error of what they restore in `<column>_error`. For a
+    number with an interval there are `<column>_low` and `<column>_high`. Each of the `extra` outputs is a column
+    `<column>_<name>`: a number, or a text of numbers separated by commas. The predicted column replaces a kept one of
+    the same name; names differ in more than case.
     """
 
     target: Target
@@ -78,6 +79,9 @@ class Results:
         if isinstance(self.target, SeveralTarget):
             raise RuntimeError("several labels have a format each")
         label = self.target.spec
+        if label.dimensions:
+            yield from (_numbers(scores[:, place]) for place in range(label.dimensions + 1))
+            return
         if not label.has_classes:
             yield self.target.decode(scores)
             if label.clusters:
@@ -151,9 +155,11 @@ def _several_format(target: SeveralTarget, output: Output, scheme: str) -> Sever
 
 
 def predicted_columns(label: Label, column: str) -> tuple[str, ...]:
-    """Return the names of the predicted columns: `column`, or before the name of each of several labels."""
+    """Return the names of the predicted columns: `column`, or `column` before the name or the number of each."""
     if label.labels:
         return tuple(f"{column}{one_label.column}" for one_label in label.labels)
+    if label.dimensions:
+        return tuple(f"{column or label.column}_{number}" for number in range(1, label.dimensions + 1))
     return (column or label.column,)
 
 
@@ -168,7 +174,8 @@ def results_of(spec: JobSpec, own_target: Target) -> Results:
     if isinstance(own_target, SeveralTarget):
         return _several_format(own_target, output, scheme)
     column = output.column or own_target.spec.column
-    keep = tuple(name for name in output.keep if name.casefold() != column.casefold())
+    predicted = set(map(str.casefold, predicted_columns(own_target.spec, column)))
+    keep = tuple(name for name in output.keep if name.casefold() not in predicted)
     interval = spec.interval if own_target.spec.is_number else None
     names = added_names(own_target.spec, column, output, keep, scheme, has_interval=interval is not None)
     threshold = spec.threshold if own_target.spec.is_binary else None
@@ -178,10 +185,15 @@ def results_of(spec: JobSpec, own_target: Target) -> Results:
 def added_names(
     label: Label, column: str, output: Output, keep: Sequence[str], scheme: str, *, has_interval: bool = False
 ) -> tuple[str, ...]:
-    """Return the names of the columns that PREDICT adds in a database of that scheme, `column` first."""
+    """Return the names of the columns that PREDICT adds in a database of that scheme, the predicted ones first."""
     others = (f"{column}_low", f"{column}_high") if has_interval else _class_columns(column, label, output)
     others = (*others, *(f"{column}_{name}" for name in output.extra))
-    return unique_names([column, *(fit_name(name, scheme) for name in others)], taken=keep)
+    first = (
+        [fit_name(name, scheme) for name in predicted_columns(label, column)]
+        if label.dimensions
+        else [column]
+    )
+    return unique_names([*first, *(fit_name(name, scheme) for name in others)], taken=keep)
 
 
 def program_target(program: Program) -> Target:
@@ -195,6 +207,8 @@ def _class_columns(column: str, label: Label, output: Output) -> Iterator[str]:
         yield f"{column}_distance"
     if label.tells_anomalies:
         yield f"{column}_score"
+    if label.dimensions:
+        yield f"{column}_error"
     yield from (f"{column}_q{100 * quantile:g}".replace(".", "_") for quantile in label.quantiles)
     if not label.has_classes:
         return

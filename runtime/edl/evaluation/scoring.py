@@ -19,7 +19,7 @@ from edl.input.blocks import Block
 from edl.metrics.calibration import apply_temperature
 from edl.program import Mode, Program
 from edl.spec import ENSEMBLE, SCORED
-from edl.spec.extra_outputs import DISTANCES, INNER, LOGITS, MEMBERS
+from edl.spec.extra_outputs import DISTANCES, ERRORS, INNER, LOGITS, MEMBERS
 from edl.tasks.ranges import LEAST_ROWS, partition
 
 
@@ -87,6 +87,8 @@ class Scorer:
         extra = {name: np.concatenate([more[name] for _, more in by_part]) for name in inner}
         if DISTANCES in names:
             extra[DISTANCES] = scores
+        if ERRORS in names:
+            extra[ERRORS] = scores[:, self.program.spec.label.dimensions :]
         if LOGITS in names:
             extra[LOGITS] = self._logits(outputs)
         if MEMBERS in names:

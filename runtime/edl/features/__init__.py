@@ -33,6 +33,7 @@ from edl.features.labels import (
     ClusterTarget,
     Mode,
     RankingTarget,
+    ReductionTarget,
     RegressionTarget,
     SeveralTarget,
     Target,
@@ -43,6 +44,7 @@ from edl.features.labels import (
     label,
     labels,
     ranking,
+    reduction,
     target,
 )
 from edl.features.number_features import (
@@ -71,6 +73,7 @@ __all__ = [
     "Inputs",
     "Mode",
     "RankingTarget",
+    "ReductionTarget",
     "RegressionTarget",
     "RowWeights",
     "SeveralTarget",
@@ -109,6 +112,7 @@ __all__ = [
     "ranking",
     "raw",
     "raw_text",
+    "reduction",
     "sequence",
     "standardize",
     "stored",

@@ -60,9 +60,14 @@ def embedding(
     return check(Embedding(category, dim, combiner, initial, table))
 
 
-def sequence(category: ListOf | NGrams, length: int) -> Sequence:
-    """Return the ids of a list in their order, 1 + id, at most the last `length`, with 0 behind them."""
-    return check(Sequence(category, length))
+def sequence(
+    category: ListOf | NGrams, length: int, vector: int | msgspec.UnsetType = msgspec.UNSET
+) -> Sequence:
+    """Return the ids of a list in their order, 1 + id, at most the last `length`, with 0 behind them.
+
+    vector: numbers for each id in a model that does not say them.
+    """
+    return check(Sequence(category, length, vector))
 
 
 def codes(category: Plain) -> Codes:

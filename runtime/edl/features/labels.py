@@ -4,14 +4,15 @@ A target is the transform of one label, as `Features` is the transform of the fe
 
     labels   (n, 1) float32 for a number and for two classes, (n,) int64 positions for more classes,
              (n, 2) int64 relevance and number of the group for a ranking, (n,) int64 zeros for clusters,
-             (n, 1) float32 zeros for anomalies,
+             (n,) int64 zeros for a reduction, (n, 1) float32 zeros for anomalies,
              (n, outputs) float32 for several of them, classes as a 1 among zeros,
              (n, 5) float32 for a forecast: the number, its seasonal naive forecast, the mean error of such forecasts,
              the scale of the series, and the forecast of AutoETS
     outputs  (n, 1) output of the model: the number less its centre, or the logit of the second class or of an anomaly;
-             (n, k) logits of k classes, or squared distances to the centres of k clusters
+             (n, k) logits of k classes, or squared distances to the centres of k clusters,
+             (n, k + 3) numbers and errors of a reduction
     scores   (n, 1) float64 numbers or scores of a ranking or of anomalies, (n, 2) or (n, k) float64 probabilities,
-             (n, k) distances
+             (n, k) distances, (n, k + 3) float64 outputs of a reduction
     values   predictions for the user, an Arrow array
 
 Models learn float32 labels. In evaluation numbers are float64, the values in the table themselves, with which metrics
@@ -45,6 +46,7 @@ from edl.spec import (
     Label,
     RankingLabel,
     RawLabel,
+    ReductionLabel,
     RegressionLabel,
     SeveralLabels,
     label_offset,
@@ -236,6 +238,29 @@ class ClusterTarget:
         return pa.array(scores.argmin(axis=1), mask=~np.isfinite(scores).all(axis=1))
 
 
+class ReductionTarget:
+    """Numbers in place of the features of a row, with the errors of what they restore."""
+
+    def __init__(self, spec: ReductionLabel) -> None:
+        _check_name(spec.column)
+        if spec.dimensions < 1:
+            raise SemanticError(f"a reduction has at least one number, not {spec.dimensions}")
+        self.spec = spec
+
+    def transform(self, batch: pa.RecordBatch, mode: Mode) -> npt.NDArray[np.int64] | None:
+        """Return int64 zeros of shape (n,), since rows have no labels, or None in prediction."""
+        return None if mode == "predict" else np.zeros(batch.num_rows, dtype=np.int64)
+
+    def scores(self, outputs: Outputs) -> Floats:
+        """Return the outputs, float64 of shape (n, dimensions + 3)."""
+        _check_outputs(outputs, self.spec)
+        return outputs.astype(np.float64)
+
+    def decode(self, scores: Floats) -> pa.Array:
+        """Return the first number of each row as float64; NULL for NaN and infinities."""
+        return pa.array(scores[:, 0], mask=~np.isfinite(scores[:, 0]))
+
+
 class AnomalyTarget:
     """Anomaly score of a row without a label."""
 
@@ -392,6 +417,7 @@ Target = (
     | RankingTarget
     | ClusterTarget
     | AnomalyTarget
+    | ReductionTarget
     | ForecastTarget
     | RawTarget
     | SeveralTarget
@@ -403,6 +429,7 @@ TARGETS: Mapping[type, Callable[[Any], Target]] = {
     ClassLabel: ClassTarget,
     RankingLabel: RankingTarget,
     ClusterLabel: ClusterTarget,
+    ReductionLabel: ReductionTarget,
     AnomalyLabel: AnomalyTarget,
     ForecastLabel: ForecastTarget,
     RawLabel: RawTarget,
@@ -433,6 +460,11 @@ def ranking(column: str, group: str) -> RankingTarget:
 def clusters(number: int) -> ClusterTarget:
     """Return the target that assigns each row to one of `number` clusters."""
     return ClusterTarget(ClusterLabel(number))
+
+
+def reduction(dimensions: int, column: str) -> ReductionTarget:
+    """Return the target that stands for each row in so many numbers, in the columns `column_1`, `column_2`, …."""
+    return ReductionTarget(ReductionLabel(dimensions, column))
 
 
 def anomalies() -> AnomalyTarget:

@@ -219,7 +219,7 @@ def has_gradients(adapter: Adapter) -> bool:
 
 
 def with_gradients(adapter: Adapter) -> GradientAdapter:
-    """Return the adapter as one with gradients. Raises JobError for trees and least squares."""
+    """Return the adapter as one with gradients. Raises JobError for trees and solvers."""
     if not has_gradients(adapter):
         if adapter.framework not in TREES:
             raise refuse_steps()
@@ -231,7 +231,7 @@ def with_gradients(adapter: Adapter) -> GradientAdapter:
 
 
 def refuse_steps() -> JobError:
-    return JobError("LeastSquares takes no steps: one process solves for the weights", hint="use one worker")
+    return JobError("the model takes no steps: one process solves for its weights", hint="use one worker")
 
 
 def check_outputs(

@@ -8,18 +8,18 @@ once, where sums of products would lose half of the digits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from edl.arrays import Array, Features
-from edl.embeddings.model_tables import Cut
+from edl.arrays import Array
 from edl.errors import JobError
 from edl.features import Features as FeatureColumns
-from edl.frameworks.adapter import Adapter, Evaluated, Floats, Minibatches
+from edl.frameworks.adapter import Adapter, Floats, Minibatches
+from edl.frameworks.solvers import Solver, SolvingAdapter, read_state
 from edl.program import Program
 from edl.spec.extra_outputs import EMBEDDING
 
@@ -37,13 +37,13 @@ _PENALTIES = 10.0 ** np.arange(-8, 2.01, 0.25)  # mean squares of a standardised
 
 
 @dataclass(frozen=True)
-class LeastSquares:
-    """Solver of a linear model of one number, which a program returns in place of an optimizer.
-
-    l2: penalty as of `RowFactor`.
-    """
+class LeastSquares(Solver):
+    """Solver of a linear model of one number. l2: penalty as of `RowFactor`."""
 
     l2: float | None = None
+
+    def wrap(self, adapter: Adapter, program: Program) -> Adapter:
+        return LeastSquaresAdapter(adapter, program, self.l2)
 
 
 class LinearSolution(NamedTuple):
@@ -183,12 +183,12 @@ def fill_unseen(solution: LinearSolution, counts: Doubles, features: FeatureColu
     return LinearSolution(weights, bias, solution.residual)
 
 
-class LeastSquaresAdapter:
-    """Adapter of a linear model; `train` adds rows to its factor, and what needs the weights solves for them."""
+class LeastSquaresAdapter(SolvingAdapter):
+    """Adapter of a linear model; `train` adds rows to its factor."""
 
     def __init__(self, adapter: Adapter, program: Program, l2: float | None) -> None:
-        self.framework, self.model = adapter.framework, adapter.model
-        self._adapter, self._label = adapter, program.spec.label
+        super().__init__(adapter)
+        self._label = program.spec.label
         self._features = getattr(program.module, "FEATURES", None)
         self._names = _find_weights(adapter.get_weights())
         self._rows = RowFactor(adapter.get_weights()[self._names[0]].size, l2)
@@ -205,41 +205,17 @@ class LeastSquaresAdapter:
         before, self._residual = self._residual, self._solution.residual
         return np.full(rows.steps, (self._residual - before) / len(labels), np.float32)
 
-    def _solve(self) -> Adapter:
-        """Give the model the weights of the rows so far; return its adapter."""
-        if self._solution is not None:
-            solution, self._solution = self._solution, None
-            if isinstance(self._features, FeatureColumns):
-                solution = fill_unseen(solution, self._rows.counts(), self._features)
-            weights = self._adapter.get_weights()
-            of_inputs, of_bias = self._names
-            solved = {of_inputs: solution.weights, of_bias: np.array([solution.bias])}
-            self._adapter.set_weights(
-                {
-                    name: solved[name].reshape(old.shape).astype(old.dtype) if name in solved else old
-                    for name, old in weights.items()
-                }
-            )
-        return self._adapter
+    def _solve(self) -> Mapping[str, Array] | None:
+        if self._solution is None:
+            return None
+        solution, self._solution = self._solution, None
+        if isinstance(self._features, FeatureColumns):
+            solution = fill_unseen(solution, self._rows.counts(), self._features)
+        of_inputs, of_bias = self._names
+        return {of_inputs: solution.weights, of_bias: np.array([solution.bias])}
 
-    def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
-        return self._solve().evaluate(features, labels, weights)
-
-    def predict(self, features: Features) -> Array:
-        return self._solve().predict(features)
-
-    def predict_with(self, features: Features, names: Sequence[str]) -> tuple[Array, dict[str, Array]]:
-        return self._solve().predict_with(features, names)
-
-    def get_weights(self) -> dict[str, Array]:
-        return self._solve().get_weights()
-
-    def set_weights(self, weights: Mapping[str, Array]) -> None:
-        self._adapter.set_weights(weights)
+    def _forget(self) -> None:
         self._solution = None
-
-    def keep(self) -> Mapping[str, Array]:
-        return self._solve().keep()
 
     def get_state(self) -> dict[str, Array]:
         return {
@@ -247,29 +223,13 @@ class LeastSquaresAdapter:
             "least_squares.rows": np.array(self._rows.rows),
         }
 
-    def cut(self) -> Cut:
-        weights, state = self.get_weights(), self.get_state()
-        return lambda: (weights, state)
-
     def set_state(self, state: Mapping[str, Array]) -> None:
-        try:
-            factor, rows = state["least_squares.factor"], state["least_squares.rows"]
-        except KeyError as error:
-            raise JobError(f"the optimizer's state does not fit: it lacks {error.args[0]}") from None
+        factor, rows = read_state(state, "least_squares.factor", "least_squares.rows")
         if factor.shape != self._rows.factor.shape:
             raise JobError(f"the optimizer's state does not fit: it is of {len(factor) - 2} inputs")
         self._rows.factor, self._rows.rows = np.array(factor), int(rows)
         self._solution = self._rows.solve() if self._rows.rows else None
         self._residual = self._solution.residual if self._solution is not None else 0.0
-
-    def learning_rate(self, step: int) -> float:
-        return 0.0
-
-    def set_learning_rate(self, rate: float) -> None:
-        """Return at once: no step has a rate."""
-
-    def standalone(self) -> Any:
-        return self._solve().standalone()
 
 
 def _find_weights(weights: Mapping[str, Array]) -> tuple[str, str]:

@@ -49,6 +49,7 @@ from edl.metrics.merging import merge_kind, merge_states
 from edl.metrics.names import DEFAULTS, Kind, by_name, kind_of, names
 from edl.metrics.predicted_means import PredictedMeans
 from edl.metrics.ranking import MAP, NDCG, RankingMetric
+from edl.metrics.reductions import ExplainedVarianceRatio, ReconstructionMAE, ReconstructionMSE
 from edl.metrics.regression import (
     MAE,
     MAPE,
@@ -96,6 +97,7 @@ __all__ = [
     "Coverage",
     "ErrorRate",
     "ExplainedVariance",
+    "ExplainedVarianceRatio",
     "FBeta",
     "FalseNegatives",
     "FalsePositives",
@@ -113,6 +115,8 @@ __all__ = [
     "PredictedMeans",
     "RankingMetric",
     "Recall",
+    "ReconstructionMAE",
+    "ReconstructionMSE",
     "SeasonalNaiveMAE",
     "SeasonalNaiveMASE",
     "SeasonalNaiveRMSE",

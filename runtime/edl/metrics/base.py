@@ -11,6 +11,7 @@ Labels and scores have the shapes that `edl.features.labels` defines, for n rows
     binary       labels (n, 1) or (n,)    scores (n, 2), or (n, 1) the probability of class 1
     multiclass   labels (n,) integers     scores (n, k) probabilities of k > 2 classes
     ranking      labels (n, 2) integers   scores (n, 1), higher is better; see `edl.metrics.ranking`
+    reduction    labels (n,) zeros        scores (n, k + 3) numbers and errors; see `edl.metrics.reductions`
     clusters     labels (n,) zeros        scores (n, k) distances to k centres; see `edl.metrics.clusters`
     anomalies    labels (n, 1) zeros      scores (n, 1) from 0 to 1
     forecast     labels (n, 5)            scores (n, 1); see `edl.metrics.forecasts`

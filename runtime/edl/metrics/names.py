@@ -37,6 +37,7 @@ from edl.metrics.forecasts import (
     SeasonalNaiveRMSE,
 )
 from edl.metrics.ranking import MAP, NDCG
+from edl.metrics.reductions import ExplainedVarianceRatio, ReconstructionMAE, ReconstructionMSE
 from edl.metrics.regression import (
     MAE,
     MAPE,
@@ -58,7 +59,7 @@ from edl.spec import (
 from edl.spec.labels import Task
 
 Kind = Task  # of label, which has metrics by name
-_Predicted = Literal["number", "class", "ranking", "cluster", "anomaly", "forecast"]
+_Predicted = Literal["number", "class", "ranking", "cluster", "anomaly", "forecast", "reduction"]
 _PREDICTED: dict[Kind, _Predicted] = {
     "regression": "number",
     "binary": "class",
@@ -67,6 +68,7 @@ _PREDICTED: dict[Kind, _Predicted] = {
     "clusters": "cluster",
     "anomalies": "anomaly",
     "forecast": "forecast",
+    "reduction": "reduction",
 }
 _PLURAL: dict[_Predicted, str] = {
     "number": "numbers",
@@ -75,6 +77,7 @@ _PLURAL: dict[_Predicted, str] = {
     "cluster": "clusters",
     "anomaly": "anomalies",
     "forecast": "forecasts",
+    "reduction": "reductions",
 }
 
 
@@ -154,6 +157,13 @@ _TABLE: dict[str, _Row] = {
     "auto_ets_mae": _Row(AutoETSMAE, "forecast", ()),
     "auto_ets_rmse": _Row(AutoETSRMSE, "forecast", ()),
     "coverage": _Row(Coverage, "forecast", ()),
+    "explained_variance_ratio": _Row(
+        ExplainedVarianceRatio, "reduction", ("total_explained_variance_ratio",)
+    ),
+    "reconstruction_mse": _Row(
+        ReconstructionMSE, "reduction", ("mse", "mean_squared_error", "reconstruction_error")
+    ),
+    "reconstruction_mae": _Row(ReconstructionMAE, "reduction", ("mae", "mean_absolute_error")),
     "silhouette": _Row(Silhouette, "cluster", ("simplified_silhouette", "silhouette_score")),
 }
 # Metrics with a number: of the first rows or classes, ndcg@5, top_k_accuracy@3; with a weight of the recall, fbeta@2
@@ -171,6 +181,7 @@ DEFAULTS: dict[Kind, tuple[str, ...]] = {
     "ranking": ("ndcg@10", "map"),
     "clusters": ("inertia", "silhouette"),
     "anomalies": ("anomaly_rate",),
+    "reduction": ("explained_variance_ratio", "reconstruction_mse", "reconstruction_mae"),
     "forecast": (
         "mase",
         "seasonal_naive_mase",

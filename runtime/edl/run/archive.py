@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -23,7 +23,8 @@ from edl.models.archive import Lineage, program_files, write_archive
 from edl.models.fitting import Fitting, read_fitting
 from edl.models.weights import Weights
 from edl.program import Program
-from edl.spec import TREES, JobSpec, Rows
+from edl.spec import TREES, JobSpec, ReductionLabel, Rows
+from edl.spec.job import COMPONENTS
 
 _PACKAGES = {
     "keras": ("keras", "tensorflow-cpu", "tensorflow"),
@@ -46,7 +47,7 @@ def save(
     background: pa.RecordBatch | None = None,
 ) -> None:
     """Write the archive of a trained model."""
-    spec = trained_spec(program, rows)
+    spec, weights = keep_components(trained_spec(program, rows), weights)
     write_archive(
         path,
         spec=spec,
@@ -117,6 +118,27 @@ def trained_spec(program: Program, rows: Rows) -> JobSpec:
     elif isinstance(features, Features):
         spec = msgspec.structs.replace(spec, inputs={next(iter(spec.inputs), "features"): features.columns})
     return msgspec.structs.replace(spec, label=label.spec) if isinstance(label, Target) else spec
+
+
+def keep_components(spec: JobSpec, weights: Weights) -> tuple[JobSpec, Weights]:
+    """Return a reduction with the numbers alone that the wanted share of the variance needs; other models as they are.
+
+    The training counts them, so that its own program has room for all.
+    """
+    if spec.optimizer.name != COMPONENTS or not isinstance(weights, Mapping):
+        return spec, weights
+    kept = next(int(array[0]) for name, array in weights.items() if name.endswith(".kept"))
+    if kept == spec.label.dimensions:
+        return spec, weights
+    cut = {
+        name: array[:kept] if name.endswith((".components.weight", ".variances")) else array
+        for name, array in weights.items()
+    }
+    return msgspec.structs.replace(
+        spec,
+        model=msgspec.structs.replace(spec.model, params={**spec.model.params, "num_components": kept}),
+        label=ReductionLabel(kept, spec.label.column),
+    ), cut
 
 
 def curve_row(end: EpochEnd) -> Figures:

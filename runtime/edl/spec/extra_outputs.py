@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from edl.spec.job import ENSEMBLE, ONNX, TREES, JobSpec
+from edl.spec.job import ENSEMBLE, FACTORS, ONNX, TREES, JobSpec
 from edl.spec.labels import Label
 
 LOGITS, EMBEDDING, LEAVES, MEMBERS, DISTANCES = "logits", "embedding", "leaves", "members", "distances"
+ERRORS = "errors"  # of what a reduction restores
 INNER = (EMBEDDING, LEAVES)  # computed inside of a model; the others follow from its outputs
 
 
@@ -19,6 +20,10 @@ def extra_outputs(spec: JobSpec) -> tuple[str, ...]:
         return (EMBEDDING,)
     if spec.label.clusters:
         return (DISTANCES,)
+    if spec.label.dimensions:
+        return (ERRORS,)
+    if spec.optimizer.name == FACTORS:
+        return ()
     if spec.label.tells_anomalies:
         return (LOGITS,)
     has_logits = (LOGITS,) if spec.label.has_classes else ()

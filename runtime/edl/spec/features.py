@@ -240,9 +240,10 @@ class Embedding(Column, frozen=True, tag="embedding"):
 
 
 class Sequence(Column, frozen=True, tag="sequence"):
-    """Ids of a list in their order, for models of a user's own: int64 (rows, length).
+    """Ids of a list in their order, for models that read sequences: int64 (rows, length).
 
-    They are 1 + id, the last `length` of a longer list, with 0 behind the ids of a shorter one.
+    They are 1 + id, the last `length` of a longer list, with 0 behind the ids of a shorter one. vector: numbers for
+    each id in a model of ours, where COLUMN says them.
     """
 
     array: ClassVar[Array] = "sequence"
@@ -251,6 +252,7 @@ class Sequence(Column, frozen=True, tag="sequence"):
 
     category: ListOf | NGrams
     length: int
+    vector: int | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def width(self) -> int:

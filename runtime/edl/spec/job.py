@@ -43,6 +43,11 @@ SCORED: tuple[Framework, ...] = (ENSEMBLE, ONNX)  # their adapters give scores, 
 NO_FRAMEWORK: Framework = "none"  # of a transform, which has fitted features alone
 BLOCK = 8192  # rows of one forward pass
 LEAST_SQUARES = "least_squares"  # optimizer that solves for the weights of a linear model
+COMPONENTS, FACTORS = (
+    "principal_components",
+    "alternating_least_squares",
+)  # the same, of models of decompositions
+SOLVERS = (LEAST_SQUARES, COMPONENTS, FACTORS)
 SCRIPT = "script"  # name of the model, the optimizer and the loss of a script, which alone knows them
 ALL_ROWS = 2**40  # batch size of trees: a step is a round of boosting, over all training rows
 

@@ -10,7 +10,9 @@ import msgspec
 
 from edl.spec.forecast import BESIDE
 
-Task = Literal["regression", "binary", "multiclass", "ranking", "clusters", "anomalies", "forecast"]
+Task = Literal[
+    "regression", "binary", "multiclass", "ranking", "clusters", "anomalies", "forecast", "reduction"
+]
 
 
 class BaseLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op"):
@@ -74,6 +76,11 @@ class BaseLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
 
     @property
     def clusters(self) -> int:
+        return 0
+
+    @property
+    def dimensions(self) -> int:
+        """Number of numbers that stand for the features of a row."""
         return 0
 
     @property
@@ -222,6 +229,35 @@ class AnomalyLabel(BaseLabel, frozen=True, tag="anomaly"):
         return "anomalies"
 
 
+ERRORS = 3  # outputs behind the numbers of a reduction
+
+
+class ReductionLabel(BaseLabel, frozen=True, tag="reduction"):
+    """A few numbers in place of the features of a row, found without a label: principal components, or codes.
+
+    No column of the training rows is read for it; the predicted columns are `column_1`, `column_2`, …. Labels are int64
+    zeros of shape (n,). The outputs of the model are the numbers, the mean squared and the mean absolute error with
+    which they restore the features, and the mean squared feature, less its mean in a linear model.
+    """
+
+    is_unsupervised: ClassVar[bool] = True
+
+    dimensions: int
+    column: str
+
+    @property
+    def outputs(self) -> int:
+        return self.dimensions + ERRORS
+
+    @property
+    def scores(self) -> int:
+        return self.outputs
+
+    @property
+    def task(self) -> Task:
+        return "reduction"
+
+
 class ForecastLabel(BaseLabel, frozen=True, tag="forecast"):
     """Value of a time series at a later time.
 
@@ -327,6 +363,7 @@ Label = (
     | RankingLabel
     | ClusterLabel
     | AnomalyLabel
+    | ReductionLabel
     | ForecastLabel
     | RawLabel
     | NoLabel

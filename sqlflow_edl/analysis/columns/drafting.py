@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from edl import spec
+from edl.errors import SQLFlowError
 from edl.features.text_numbers import PATTERNS
 from edl.spec.computed import table_columns
 from sqlflow_edl.analysis import forecasts
@@ -30,6 +31,11 @@ def draft_written_columns(
     for clause in statement.columns:
         name = written_input(clause, settings.choice.example.architecture.inputs, resolver.errors)
         drafts += (replace(draft, input=name) for draft in resolver.items(clause.items))
+        for left_out in clause.without:
+            try:
+                resolver.schema.resolve(left_out)
+            except SQLFlowError as error:
+                resolver.errors.append(error)
     return drafts
 
 

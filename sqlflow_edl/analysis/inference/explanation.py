@@ -81,12 +81,15 @@ def explanation(
         )
     if trained.label.is_unsupervised:
         column = trained.label.column
-        what = "clusters" if column == "cluster" else "anomalies"
+        what = "clusters" if trained.label.clusters else "anomalies"
+        what = "numbers without a label" if trained.label.dimensions else what
         errors.append(
             SemanticError(
                 f"{reference} finds {what}, and EXPLAIN is of predicted numbers and classes",
                 span=statement.span,
-                hint=f"predict into a table, and compare the means of its columns: GROUP BY {column}",
+                hint=f"write SELECT * FROM ML.PRINCIPAL_COMPONENTS(MODEL {reference.partition('@')[0]})"
+                if trained.model.name == "PCA"
+                else f"predict into a table, and compare the means of its columns: GROUP BY {column}",
             )
         )
     raise_all(errors)

@@ -14,6 +14,7 @@ from edl import spec
 from edl.errors import Span
 from sqlflow_edl.analysis.columns.inputs import ONE_INPUT, InputNames, ModelInputs, Placed
 from sqlflow_edl.analysis.entries import Entry
+from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.analysis.settings.values import Setting
 
 MOST_EPOCHS, LEAST_STEPS = 200, 600  # of trainings with few rows
@@ -83,7 +84,9 @@ class Model(Entry):
     most_classes: limit of a classifier; 0 for none. encodes: numbers that COLUMN does not mention are encoded in bins.
     defaults: of its own parameters, the optimizer and the schedule, where they differ from the usual ones. length: of a
     training without a written one. wide: defaults for more than WIDE columns, of its parameters and of an optimizer
-    that is not written.
+    that is not written. solver: optimizer that finds all weights in one process and one pass; with one, attributes of a
+    training in steps are errors. finish: changes the JobSpec when all of it is known. reads_sequences: it takes ids in
+    their order. constant_label: attribute and value with which all labels may be equal.
     """
 
     architecture: Architecture
@@ -92,6 +95,21 @@ class Model(Entry):
     defaults: Mapping[str, Setting] = field(default_factory=dict)
     length: Length = USUAL_LENGTH
     wide: Mapping[str, Setting] = field(default_factory=dict)
+    solver: str = ""
+    finish: Callable[[spec.JobSpec], spec.JobSpec] | None = None
+    reads_sequences: bool = False
+    constant_label: tuple[str, Setting] = ("", None)
+
+    def takes_constant_label(self, resolved: Mapping[str, Resolved]) -> bool:
+        """Return True if there is something to learn where all labels are equal."""
+        name, value = self.constant_label
+        return name in resolved and resolved[name].value == value
+
+    @property
+    def usual_fraction(self) -> float | None:
+        """Share of validation rows where none is written; None for the share of most models."""
+        share = self.defaults.get("validation.fraction")
+        return share if isinstance(share, float) else None
 
     def defaults_of_width(self, features: Iterable[spec.Feature]) -> Mapping[str, Setting]:
         """Return the defaults that follow from the number of columns; none in a narrow table."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
 
 from edl import spec
-from edl.errors import Span
+from edl.errors import SemanticError, Span
 from edl.spec.features import with_tables
 from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, embed, one_hot
 from sqlflow_edl.analysis.models.base import Assembler, Parameters
@@ -64,6 +66,8 @@ CLASSES = AttributeRow(
     ),
 )
 
+SCALE = "scale_features"  # parameter of models without a label
+
 # Ids of a one-hot category; larger ones are embeddings.
 LARGEST_ONE_HOT_LINEAR = 1000
 LARGEST_ONE_HOT_DEEP = 16
@@ -97,6 +101,45 @@ def linear_feature(column: Fitted, label: spec.Label) -> spec.Feature:
         return column
     few = spec.num_ids(column) <= LARGEST_ONE_HOT_LINEAR
     return one_hot(column) if few else embed(column, label.outputs)
+
+
+def assemble_unlabelled(
+    columns: Sequence[Placed], label: spec.Label, parameters: Parameters, span: Span | None
+) -> ModelInputs:
+    """Make categories one-hot; numbers are not scaled if the parameters say so.
+
+    Raises SemanticError for features of a form that is learned from a label.
+    """
+    features = tuple(map(_unlabelled_feature, columns))
+    if parameters.get(SCALE, True):
+        return {"features": features}
+    is_angle = parameters.get("distance") == "cosine"  # of rows as seen from 0, not from their mean
+    return {"features": tuple(_unscale(feature, {"mean": 0.0} if is_angle else {}) for feature in features)}
+
+
+def _unscale(feature: spec.Feature, changed: Mapping[str, float]) -> spec.Feature:
+    """Return a standardised number less its mean alone, or less another mean."""
+    has_unit = getattr(feature, "std", 0)
+    return msgspec.structs.replace(feature, std=1.0, **changed) if has_unit else feature
+
+
+def _unlabelled_feature(placed: Placed) -> spec.Feature:
+    column, names = placed.column, ", ".join(map(str, spec.sources(placed.column)))
+    if column.needs_label:
+        raise SemanticError(
+            f"this form of {names} is learned from a label, and the model has none",
+            span=placed.span,
+            hint="use the number itself, or a category of few values",
+        )
+    if not spec.is_category(column):
+        return column
+    if (ids := spec.num_ids(column)) > LARGEST_ONE_HOT_LINEAR:
+        raise SemanticError(
+            f"{names} is a category of {ids:,} ids, and without a label it has at most {LARGEST_ONE_HOT_LINEAR:,}",
+            span=placed.span,
+            hint="leave it out of the SELECT, or group its values there",
+        )
+    return one_hot(column)
 
 
 def linear_size(features: Iterable[spec.Feature]) -> int:

@@ -66,7 +66,13 @@ def plan_rows(
     weight = row_weights.column(settings, schema, label, errors)
     bad_rows.check(settings, schema, label, errors)
     growing = increments.column(settings, schema, {*labels_here, weight}, errors)
-    held_out = held_out_rows(statement, settings.resolved, errors, none=settings.only_fits)
+    held_out = held_out_rows(
+        statement,
+        settings.resolved,
+        errors,
+        none=settings.only_fits,
+        usual=settings.choice.example.usual_fraction,
+    )
     group = row_groups.column(settings, schema, label, statement, held_out, errors)
     forecast = forecasts.read_forecast(settings, schema, label, statement, errors)
     splitting = Splitting()

@@ -69,8 +69,12 @@ def held_out_rows(
     errors: list[SQLFlowError],
     *,
     none: bool = False,
+    usual: float | None = None,
 ) -> HeldOut:
-    """Return the written validation rows; add an error if they are written twice. none: the model takes none."""
+    """Return the written validation rows; add an error if they are written twice.
+
+    none: the model takes none. usual: their share where none are written.
+    """
     ways = []
     if none:
         if statement.validate is not None:
@@ -90,7 +94,7 @@ def held_out_rows(
         errors.append(
             SemanticError("the validation rows are given twice", span=ways[1].span, hint="keep one of them")
         )
-    held_out = ways[0] if ways else HeldOut()
+    held_out = ways[0] if ways else HeldOut(fraction=usual)
     if TEST not in resolved:
         return held_out
     if held_out.query:

@@ -152,6 +152,7 @@ def _refuse_other_tasks(statement: ast.Statement, why: _Why) -> None:
     model = check_settings(statement).settings.model
     does = {"ranking": "ranks rows", "forecasting": "forecasts series"}
     does |= {"clustering": "finds clusters", "anomaly detection": "finds anomalies"}
+    does |= {"dimensionality reduction": "reduces columns to fewer numbers"}
     if model is not None and model.task in does:
         raise SemanticError(
             f"{why.words} is for numbers and classes, and {model.name} {does[model.task]}",

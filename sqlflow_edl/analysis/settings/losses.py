@@ -57,6 +57,7 @@ _DEFAULTS = {
     "ranking": "lambdarank",
     "clustering": "squared_distance",
     "anomaly detection": "threshold_quantile",
+    "dimensionality reduction": "reconstruction_error",
     "forecasting": "mean_absolute_error",
 }
 
@@ -103,7 +104,12 @@ def _losses_of_model(model: Entry) -> list[Entry]:
     return [entry for entry in LOSSES.entries.values() if entry.task == model.task]
 
 
-_LEAST = {"poisson": 0.0, "tweedie": 0.0, "gamma": math.ulp(0.0)}  # label of a distribution
+_LEAST = {
+    "poisson": 0.0,
+    "squared_log_error": 0.0,
+    "tweedie": 0.0,
+    "gamma": math.ulp(0.0),
+}  # label of a distribution
 
 
 def _check_labels(

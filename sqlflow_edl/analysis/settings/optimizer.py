@@ -10,7 +10,7 @@ import msgspec
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from edl.spec import strategy
-from edl.spec.job import LEAST_SQUARES
+from edl.spec.job import COMPONENTS, FACTORS, LEAST_SQUARES
 from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.models.dnn import L2
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlflow_edl.analysis.train_settings import TrainSettings
 
 SOLVABLE, _FAMILY = "LinearRegressor", "Linear"
+_SOLVED = {COMPONENTS: "PCA", FACTORS: "MatrixFactorization"}
 _LOSS = "mean_squared_error"
 # Attributes of a training in steps.
 _STEPS = (
@@ -61,6 +62,12 @@ def check(settings: TrainSettings, errors: list[SQLFlowError]) -> None:
     resolved = settings.resolved
     if settings.optimizer.name == LEAST_SQUARES or L2.name in resolved:
         _check_solution(settings, errors)
+    if settings.choice.example.solver:
+        _refuse_steps(settings, errors)
+        return
+    if settings.optimizer.name in (COMPONENTS, FACTORS):
+        message = f"{settings.optimizer.name} solves {_SOLVED[settings.optimizer.name]} alone"
+        errors.append(SemanticError(message, span=settings.span("optimizer"), hint="leave optimizer out"))
     names = [name for name in CLIPPING if name in resolved]
     if len(names) > 1:
         first, second = sorted(names, key=lambda name: resolved[name].key_span.start)[:2]
@@ -71,6 +78,20 @@ def check(settings: TrainSettings, errors: list[SQLFlowError]) -> None:
                 hint="keep one of them",
             )
         )
+
+
+def _refuse_steps(settings: TrainSettings, errors: list[SQLFlowError]) -> None:
+    """Add an error for each attribute of a training in steps: the model is solved for."""
+    name_of_model, resolved = settings.choice.example.name, settings.resolved
+    for name in resolved:
+        other = name == "optimizer" and settings.optimizer.name != settings.choice.example.solver
+        if other or name in (*_STEPS, "train.tolerance") or name.startswith(("optimizer.", "schedule.")):
+            message = f"{name_of_model} is solved for in one pass, and {name} is of a training in steps"
+        elif name == "train.precision" and resolved[name].value != "float32":
+            message = f"{name_of_model} is solved for in float64, and its features are float32"
+        else:
+            continue
+        errors.append(SemanticError(message, span=resolved[name].key_span, hint=f"leave {name} out"))
 
 
 def schedule(
@@ -152,10 +173,18 @@ def solve_exactly(job: spec.JobSpec, settings: TrainSettings) -> spec.JobSpec:
         return job
     parameters = dict(job.model.params)
     penalty = parameters.pop("l2", None)
-    return msgspec.structs.replace(
+    solved = msgspec.structs.replace(
         job,
         model=spec.Component(job.model.name, parameters),
         optimizer=spec.Component(LEAST_SQUARES, {} if penalty is None else {"l2": penalty}),
+    )
+    return train_in_one_pass(solved)
+
+
+def train_in_one_pass(job: spec.JobSpec) -> spec.JobSpec:
+    """Return the job of a solver, which reads all rows once, in blocks."""
+    return msgspec.structs.replace(
+        job,
         schedule=None,
         training=msgspec.structs.replace(
             job.training,

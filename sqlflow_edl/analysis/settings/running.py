@@ -11,7 +11,7 @@ from edl.embeddings.placement import LARGEST_IN_GRAPH
 from edl.embeddings.sizes import in_tables
 from edl.errors import SemanticError, SQLFlowError
 from edl.spec import strategy
-from edl.spec.job import LEAST_SQUARES, ROW_LIMITS
+from edl.spec.job import LEAST_SQUARES, ROW_LIMITS, SOLVERS
 from edl.spec.precision import FLOAT16_IN_KERAS, FLOAT16_ON_CPU, FLOAT16_ON_SERVERS
 from sqlflow_edl.analysis.models.dnn import L2
 from sqlflow_edl.analysis.settings import optimizer as steps
@@ -44,6 +44,8 @@ def cluster(settings: TrainSettings, workers: int | None = None) -> spec.Cluster
         for field, name in _ATTRIBUTES.items()
     }
     written = spec.Cluster(**values)
+    if settings.choice.example.solver and workers is not None:
+        workers = min(workers, 1)
     return written if workers is None else msgspec.structs.replace(written, workers=workers)
 
 
@@ -62,11 +64,16 @@ def problems(settings: TrainSettings, workers: int | None) -> list[SQLFlowError]
     if settings.is_trees and not errors:
         errors += _of_trees(settings, strategy.complete_settings(settings_of_cluster))
     steps.check(settings, errors)
-    is_solved = settings.optimizer.name == LEAST_SQUARES or L2.name in settings.resolved
+    is_solved = settings.optimizer.name in SOLVERS or L2.name in settings.resolved
     if is_solved and strategy.complete_settings(settings_of_cluster).strategy != "local":
-        message = "least_squares solves for the weights in one process"
+        solver = settings.choice.example.solver
+        message = f"{solver or LEAST_SQUARES} solves for the weights in one process"
         hint = "leave out train.num_workers and --workers, or least_squares and model.l2"
         span = settings.span("optimizer") or settings.span(L2.name)
+        if solver:
+            names = ("train.num_workers", "train.num_ps", "train.strategy", *_ATTRIBUTES.values())
+            span = next((at for name in names if (at := settings.span(name))), None)
+            hint = "leave it out"
         errors.append(SemanticError(message, span=span, hint=hint))
     in_memory = checkpoints(settings).copies == "neighbours"
     if in_memory and not errors and not strategy.complete_settings(settings_of_cluster).parameter_servers:

@@ -52,11 +52,15 @@ def setting(text: str) -> tuple[str, str]:
 
 
 def fill_variables(text: str, variables: Iterable[ProgramVariable], dialect: str) -> str:
-    """Fill in the variables.
+    """Fill in the variables, and dates such as `${yyyyMMdd -1d}`.
 
-    Without variables the text is unchanged, so that braces in ordinary SQL mean nothing special. Raises
+    Without variables the other text is unchanged, so that braces in ordinary SQL mean nothing special. Raises
     SQLFlowError with the place in `text`.
     """
+    if "${" in text:
+        from sqlflow_edl.session.texts.expansion import expand_dates
+
+        text = expand_dates(text, datetime.now().astimezone())
     values = {one_variable.name: one_variable.value for one_variable in variables}
     if not values:
         return text

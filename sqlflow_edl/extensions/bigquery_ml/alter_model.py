@@ -63,8 +63,9 @@ def _refuse_options(options: Sequence[Attribute], model: Name, span: Span, place
             )
             continue
         message, hint = _OPTIONS[key]
-        instead = _WRITE[key](model) if key in _WRITE and len(options) == 1 else ""
-        advice = Advice(f"{hint} {instead}", instead, span) if instead else hint
+        instead = _WRITE[key](model) if key in _WRITE else ""
+        hint = f"{hint} {instead}" if instead and len(options) > 1 else hint
+        advice = Advice(f"{hint} {instead}", instead, span) if instead and len(options) == 1 else hint
         errors.append(StatementSyntaxError(message, span=option.key_span, hint=advice))
     return errors
 

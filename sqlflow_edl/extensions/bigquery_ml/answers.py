@@ -13,7 +13,7 @@ from sqlflow_edl.extensions.bigquery_ml import reference_columns as reference
 from sqlflow_edl.extensions.bigquery_ml.data_statistics import describe_rows
 from sqlflow_edl.extensions.bigquery_ml.forecast_quality import evaluate_later
 from sqlflow_edl.extensions.bigquery_ml.functions import ModelFunction, Predict, is_derived
-from sqlflow_edl.extensions.bigquery_ml.model_reports import centres
+from sqlflow_edl.reports.models import open_archive
 from sqlflow_edl.syntax.ast import Name, Statement
 from sqlflow_edl.syntax.predict_calls import PredictCall
 
@@ -36,7 +36,9 @@ def answer_call(
     if not (call.is_derived or reference.has_columns_of_its_own(call)):
         return None
     spec = trained(call.model)
-    function = ModelFunction(call, statement, spec, source, predict, lambda name: centres(registry(), name))
+    function = ModelFunction(
+        call, statement, spec, source, predict, lambda name: open_archive(registry(), name, str(name))
+    )
     if is_derived(call, spec):
         return function.rows()
     if (

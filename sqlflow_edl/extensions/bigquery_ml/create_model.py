@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from edl.data.names import quote_part
-from edl.errors import Advice, Span, SQLFlowError, StatementSyntaxError, did_you_mean, raise_all
+from edl.errors import Span, SQLFlowError, StatementSyntaxError, did_you_mean, raise_all
 from edl.extension_loader import load
 from sqlflow_edl.extensions.bigquery_ml.factorization import (
     check_feedback,
     find_pair,
-    select_pairs,
     write_columns,
 )
 from sqlflow_edl.extensions.bigquery_ml.options import (
@@ -71,7 +70,9 @@ MODELS: Mapping[str, str | None] = {
     "random_forest_regressor": "RandomForestRegressor",
     "random_forest_classifier": "RandomForestClassifier",
     "kmeans": "KMeans",
-    FACTORS: "DeepFMRegressor",
+    FACTORS: "MatrixFactorization",
+    "pca": "PCA",
+    "autoencoder": "Autoencoder",
     "arima_plus": "Forecast",
     "arima_plus_xreg": "Forecast",
     "transform_only": "Transform",
@@ -81,10 +82,8 @@ MODELS: Mapping[str, str | None] = {
 _INSTEAD = {
     "contribution_analysis": "write SELECT … TO EXPLAIN my_model",
 }
-_OF_CODES = ("autoencoder", "pca")  # models that stand for a row by few numbers
-_CODES = "codes of rows are learned, and clustered, by SELECT … TO TRAIN DeepEmbeddedClustering INTO my_model"
 _FILES = ("onnx", "lightgbm", "xgboost", "tensorflow", "tensorflow_lite")  # model types of files
-_WITHOUT_LABEL = (MODELS["transform_only"], MODELS["kmeans"])
+_WITHOUT_LABEL = tuple(map(MODELS.get, ("transform_only", "kmeans", "pca", "autoencoder")))
 _ORDER = "write CREATE MODEL … TRANSFORM(…) OPTIONS(…) AS SELECT …"
 _HORIZON = 30  # of a forecast without one: BigQuery's 1,000 steps would each need a column of the past
 _QUANTILES = (0.1, 0.9)
@@ -173,10 +172,11 @@ def _statement(
     text: str, span: Span, head: _Head, option_list: Sequence[Attribute], select: Span, dialect: Dialect
 ) -> Statement:
     options = {option.key.casefold(): option for option in option_list}
-    model = _model(options, head, span, text[select.start : select.end])
+    model = _model(options, head)
     reader = OptionReader(option_text(options.get("model_type")).casefold(), option_list)
     is_factorization = reader.kind == FACTORS
-    is_implicit = is_factorization and check_feedback(reader)
+    if is_factorization:
+        check_feedback(reader)
     attributes = reader.attributes()
     of_label = (option for option in map(options.get, LABELS) if option and not is_null(option))
     labels = _labels(next(of_label, None), model, head, reader.errors)
@@ -205,8 +205,6 @@ def _statement(
     if computed := transformation.computed:
         wrapped = _compute_columns(query, computed, dialect)
         query, query_span = wrapped, Span(select.start - wrapped.index(query), select.end)
-    if is_implicit:
-        query, query_span = select_pairs(reader, query, dialect), None
     return Statement(
         "auto" if model is None else "train",
         text=text[span.start : span.end],
@@ -291,7 +289,8 @@ def _columns(
     moved = transformation.moved
     first = len(clause.items) - len(moved)
     last = (move_to(item, at) for item, at in zip(clause.items[first:], moved, strict=True))
-    return (replace(clause, items=(*clause.items[:first], *last), only=True),)
+    items = (*clause.items[:first], *last)
+    return (replace(clause, items=items, only=True, without=tuple(transformation.without)),)
 
 
 def _compute_columns(select: str, computed: Mapping[str, str], dialect: Dialect) -> str:
@@ -348,7 +347,7 @@ def parse_clause(span: Span, place: int, word: str, inside: str, dialect: Dialec
     return statement
 
 
-def _model(options: Mapping[str, Attribute], head: _Head, span: Span, select: str) -> Name | None:
+def _model(options: Mapping[str, Attribute], head: _Head) -> Name | None:
     """Return the model of the option, None for a search. Raises StatementSyntaxError for a model that is not here."""
     option = options.get("model_type")
     kind = option_text(option)
@@ -360,8 +359,6 @@ def _model(options: Mapping[str, Attribute], head: _Head, span: Span, select: st
     else:
         place, message = option.value.span, f"there is no model_type {kind or 'of that kind'}"
     hint = _INSTEAD.get(kind.casefold()) or did_you_mean(kind.casefold(), list(MODELS))
-    if kind.casefold() in _OF_CODES:
-        hint = Advice(_CODES, f"{select} TO TRAIN DeepEmbeddedClustering INTO {head.name}", span)
     raise StatementSyntaxError(message, span=place, hint=hint)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
@@ -21,18 +22,23 @@ from edl.data.names import free_name, quote_part, unique_names
 from edl.errors import SemanticError, Span
 from edl.extension_loader import defer, load
 from edl.features.arrays import numbers
+from edl.models.archive import Archive
 from edl.spec import Forecast, JobSpec, Label
 from sqlflow_edl.analysis.inference.used_model import columns_read
 from sqlflow_edl.errors.spans import shift_spans, use_place_of
+from sqlflow_edl.extensions.bigquery_ml.model_weights import centres_of
 from sqlflow_edl.syntax.ast import Attribute, Name, Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.predict_calls import PredictCall
 
 Floats = npt.NDArray[np.float64]
 Predict = Callable[[Statement], tuple[pa.Table, tuple[str, ...]]]
-CentresOf = Callable[[Name], Floats | None]
+OpenArchive = Callable[[Name], AbstractContextManager[Archive]]
 
 _HORIZON, _LEVEL = 3, 0.95  # defaults of BigQuery ML
+_MODULE = "sqlflow_edl.extensions.bigquery_ml"
+rank_items = defer(f"{_MODULE}.factorization", "rank_items")
+total_variance = defer(f"{_MODULE}.reductions", "total_variance")
 _ERROR_FUNCTION = np.frompyfunc(math.erf, 1, 1)  # which numpy lacks
 
 
@@ -41,7 +47,7 @@ class ModelFunction:
     """Call of such a function. statement: PREDICT over its query, without a query if it has none.
 
     trained: JobSpec of the model. source: where the call stands. predict: returns the rows of a statement without a
-    target, and the names of the columns that it adds. centres: of KMeans, (clusters, width); None of other models.
+    target, and the names of the columns that it adds. open: opens the archive of a model.
     """
 
     call: PredictCall
@@ -49,7 +55,7 @@ class ModelFunction:
     trained: JobSpec
     source: Source
     predict: Predict
-    centres: CentresOf
+    open: OpenArchive
 
     def rows(self) -> pa.Table:
         """Return the rows. Raises SemanticError, with its place, if the model or a setting does not suit."""
@@ -120,7 +126,26 @@ def read_rows(source: Source, statement: Statement) -> pa.Table:
 
 def is_derived(call: PredictCall, trained: JobSpec) -> bool:
     """Return True if the rows of the call are made here rather than by a statement."""
-    return call.is_derived or (call.function == "EVALUATE" and bool(trained.label.clusters))
+    if call.is_derived:
+        return True
+    if call.function != "EVALUATE":
+        return False
+    is_linear = trained.model.name == "PCA" and not call.query
+    return bool(trained.label.clusters) or is_linear or is_implicit(trained)
+
+
+def is_implicit(trained: JobSpec) -> bool:
+    """Return True for factors of implicit feedback: their evaluation compares orders of items."""
+    return trained.model.params.get("feedback_type") == "implicit"
+
+
+def _figures_of_rows(function: ModelFunction) -> pa.Table:
+    """Return the figures that the rows of other statements make, by the kind of the model."""
+    if is_implicit(function.trained):
+        return rank_items(function)
+    if function.trained.label.dimensions:
+        return total_variance(function)
+    return _separation(function)
 
 
 # Anomalies -------------------------------------------------------------------------------------------------
@@ -145,7 +170,7 @@ def _anomalies(function: ModelFunction) -> pa.Table:
         raise SemanticError(
             f"{function.call.model} tells no anomalies",
             span=function.span,
-            hint="train an IsolationForest, KMeans, or a Forecast with quantiles",
+            hint="train an IsolationForest, KMeans, Autoencoder, or a Forecast with quantiles",
         )
     function.refuse("anomaly_prob_threshold", "0.1 AS contamination")
     if not function.call.query:
@@ -157,6 +182,8 @@ def _anomalies(function: ModelFunction) -> pa.Table:
     share = function.setting("contamination", 0, 0.5)
     if label.tells_anomalies:
         return _of_forest(function, share)
+    if label.dimensions:
+        return _of_errors(function, 0.1 if share is None else share)
     if share is None:
         raise SemanticError(
             "ML.DETECT_ANOMALIES of clusters needs the share of anomalies among the training rows",
@@ -175,6 +202,16 @@ def _of_forest(function: ModelFunction, share: float | None) -> pa.Table:
         limit = np.nanquantile(past.column(names[1]).to_numpy(), 1 - share)
         flags = _mask_above(scores.to_numpy(), limit)
     return with_columns(rows.drop_columns(list(computed)), {"is_anomaly": flags, "anomaly_score": scores})
+
+
+def _of_errors(function: ModelFunction, share: float) -> pa.Table:
+    """Return the rows with the mean squared errors of their features in a reduction."""
+    rows, computed = function.predicted(training=False)
+    past, names = function.predicted(training=True)
+    limit = np.nanquantile(past.column(names[-1]).to_numpy(), 1 - share)
+    errors = rows.column(computed[-1])
+    added = {"is_anomaly": _mask_above(errors.to_numpy(), limit), "mean_squared_error": errors}
+    return with_columns(rows.drop_columns(list(computed)), added)
 
 
 def _of_clusters(function: ModelFunction, share: float, count: int) -> pa.Table:
@@ -213,7 +250,8 @@ def _separation(function: ModelFunction) -> pa.Table:
     predicts = replace(function.statement, kind="predict", using=function.call.model, model=None)
     rows, computed = replace(function, statement=predicts).predicted(training=not function.call.query)
     distances = rows.column(computed[1]).to_numpy()
-    is_finite, centres = np.isfinite(distances), function.centres(function.call.model)
+    with function.open(function.call.model) as archive:
+        is_finite, centres = np.isfinite(distances), centres_of(archive)
     clusters, distances = (
         rows.column(computed[0]).to_numpy()[is_finite].astype(np.int64),
         distances[is_finite],
@@ -483,15 +521,18 @@ def _array(values: Any) -> pa.Array:
     return pa.array(values, from_pandas=True)
 
 
-_MODULE = "sqlflow_edl.extensions.bigquery_ml"
 _FUNCTIONS: Mapping[str, Callable[[ModelFunction], pa.Table]] = {
     "ARIMA_EVALUATE": _forecast_model,
     "ADVANCED_WEIGHTS": defer(f"{_MODULE}.weight_errors", "explain_weights"),
     "DETECT_ANOMALIES": _anomalies,
-    "EVALUATE": _separation,
+    "EVALUATE": _figures_of_rows,
     "EXPLAIN_FORECAST": defer(f"{_MODULE}.forecast_parts", "explain_forecast"),
     "FORECAST": forecast_rows,
+    "GENERATE_EMBEDDING": defer(f"{_MODULE}.reductions", "embed_rows"),
     "GLOBAL_EXPLAIN": defer(f"{_MODULE}.column_importances", "explain_columns"),
+    "PRINCIPAL_COMPONENTS": defer(f"{_MODULE}.reductions", "list_components"),
+    "PRINCIPAL_COMPONENT_INFO": defer(f"{_MODULE}.reductions", "describe_components"),
+    "RECONSTRUCTION_LOSS": defer(f"{_MODULE}.reductions", "measure_rows"),
     "RECOMMEND": defer(f"{_MODULE}.factorization", "recommend"),
     "VALIDATE_DATA_SKEW": defer(f"{_MODULE}.data_statistics", "measure_skew"),
 }

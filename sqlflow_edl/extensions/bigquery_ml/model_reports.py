@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from edl.data.metric_tables import one_row
 from edl.errors import SemanticError
 from edl.models.archive import Archive
 from edl.models.registry.base import Registry
-from sqlflow_edl.extensions.bigquery_ml.model_weights import centres_of, centroids, weights
+from sqlflow_edl.extensions.bigquery_ml.model_weights import centroids, weights
 from sqlflow_edl.reports import table
 from sqlflow_edl.reports.importances import importances
 from sqlflow_edl.reports.intervals import measured_rows
 from sqlflow_edl.reports.models import open_archive, read_model
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.syntax.ast import Name, Statement
+from sqlflow_edl.syntax.ast import Statement
 
 
 def show_metrics(registry: Registry, statement: Statement) -> Result:
@@ -158,12 +157,6 @@ def show_centroids(registry: Registry, statement: Statement) -> Result:
     """Return a row for each cluster and feature of KMeans, in the columns of BigQuery ML."""
     with open_archive(registry, statement, str(statement.model)) as archive:
         return Result(statement, reader=centroids(archive, standardize=_standardize(statement)))
-
-
-def centres(registry: Registry, name: Name) -> npt.NDArray[np.float64] | None:
-    """Return the centres of the clusters of KMeans in the features of the model, or None of another model."""
-    with open_archive(registry, name, str(name)) as archive:
-        return centres_of(archive)
 
 
 def _standardize(statement: Statement) -> bool:

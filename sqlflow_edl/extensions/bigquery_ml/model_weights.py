@@ -7,8 +7,9 @@ it: a sum of w (x - shift) / scale is one of (w / scale) x, less w shift / scale
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from edl.frameworks.networks.stored import network
 from edl.models.archive import Archive
 from edl.spec import (
     Feature,
+    JobSpec,
     category_of,
     is_category,
     label_offset,
@@ -32,7 +34,10 @@ from sqlflow_edl.reports.features import levels
 
 INTERCEPT, UNSEEN = "__INTERCEPT__", "__UNSEEN__"
 _LINEAR = ("LinearRegressor", "LinearClassifier")
+_FACTORS = "MatrixFactorization"
+GLOBAL_INTERCEPT = "global__INTERCEPT__"
 _CENTRES = "distances.centres"
+_COMPONENTS = "components.components.weight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,8 @@ def weights(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
     another model.
     """
     spec = archive.spec
+    if spec.model.name == _FACTORS:
+        return _factors(archive)
     if spec.model.name not in _LINEAR or spec.label.labels:
         raise SemanticError(
             "only a linear model of one label has a weight for each column",
@@ -115,33 +122,97 @@ def centroids(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
         raise SemanticError(
             "only KMeans has centres in the columns of its rows", hint="write DESCRIBE MODEL my_model"
         )
-    centres = stored.T
+
+    def show(part: _WeightsOfFeature, value: float) -> float | None:
+        shift, scale = _line(part.feature)
+        number = value * scale + shift
+        return _standardized_weight(number, part.moments) if standardize else number
+
+    return _list_vectors(archive, stored, "centroid_id", 1, show)
+
+
+def components(archive: Archive) -> pa.RecordBatchReader:
+    """Return a row for each principal component, from 0, and feature: its coordinate, or one for each category."""
+    vectors = np.asarray(archive.weights()[_COMPONENTS], np.float64)
+    return _list_vectors(archive, vectors, "principal_component_id", 0, lambda _, value: value)
+
+
+def _list_vectors(
+    archive: Archive,
+    vectors: Floats,
+    key: str,
+    first_number: int,
+    show: Callable[[_WeightsOfFeature, float], float | None],
+) -> pa.RecordBatchReader:
+    """Return a row for each vector (vectors, width) and feature. show: returns the shown value of a number."""
+    columns = vectors.T
     rows: dict[Feature, Floats] = {}
     first = 0
     for entry in Features(*archive.spec.features).entries:
-        rows |= _split(entry.features, centres[first : first + entry.width])
+        rows |= _split(entry.features, columns[first : first + entry.width])
         first += entry.width
     parts = _parts(archive, rows)
 
-    def of_clusters() -> Iterator[tuple[object, ...]]:
-        for place in range(centres.shape[1]):
+    def list_rows() -> Iterator[tuple[object, ...]]:
+        for place in range(len(vectors)):
             for part in parts:
                 values = part.values[:, place]
                 if categories := _categories(part):
-                    yield place + 1, part.name, None, _list_categories(categories, values, "value")
-                    continue
-                shift, scale = _line(part.feature)
-                number = float(values[0]) * scale + shift
-                shown = _standardized_weight(number, part.moments) if standardize else number
-                yield place + 1, part.name, shown, None
+                    shown = _list_categories(categories, values, "value")
+                    yield place + first_number, part.name, None, shown
+                else:
+                    yield place + first_number, part.name, show(part, float(values[0])), None
 
     types = {
-        "centroid_id": pa.int64(),
+        key: pa.int64(),
         "feature": pa.string(),
         "numerical_value": pa.float64(),
         "categorical_value": _pairs("value"),
     }
-    return table.make_typed_reader(types, of_clusters())
+    return table.make_typed_reader(types, list_rows())
+
+
+def _factors(archive: Archive) -> pa.RecordBatchReader:
+    """Return a row for each user and item of a factorization, and for the mean of the ratings."""
+    spec, weights_by_name = archive.spec, archive.weights()
+    types = {
+        "processed_input": pa.string(),
+        "feature": pa.string(),
+        "factor_weights": pa.list_(pa.struct({"factor": pa.int64(), "weight": pa.float64()})),
+        "intercept": pa.float64(),
+    }
+
+    def list_rows() -> Iterator[tuple[object, ...]]:
+        mean = 0.0 if spec.model.params.get("feedback_type") == "implicit" else spec.label.mean
+        yield GLOBAL_INTERCEPT, None, None, mean + label_offset(spec.label)
+        for name, values, factors, intercepts in factors_of(spec, weights_by_name):
+            for value, vector, intercept in zip(values, factors, intercepts, strict=True):
+                listed = [
+                    {"factor": place, "weight": weight} for place, weight in enumerate(vector.tolist(), 1)
+                ]
+                yield name, value, listed, float(intercept)
+
+    return table.make_typed_reader(types, list_rows())
+
+
+def factors_of(
+    spec: JobSpec, weights_by_name: Mapping[str, Floats]
+) -> Iterator[tuple[str, list[str], Floats, Floats]]:
+    """Yield column, values, factors (values, factors) and intercepts of the users, then of the items.
+
+    Ratings are the product of both vectors and both intercepts, plus the mean.
+    """
+    is_implicit = spec.model.params.get("feedback_type") == "implicit"
+    scale = 1.0 if is_implicit else spec.label.std
+    for feature, name in zip(spec.features, ("factors.users.weight", "factors.items.weight"), strict=True):
+        [column] = source_columns(feature)
+        stored = np.asarray(weights_by_name[name], np.float64)
+        category: Any = category_of(feature)  # a model of factors has nothing else
+        texts = levels(category, np.arange(len(stored))).to_pylist()
+        known = [place for place, text in enumerate(texts) if text is not None]
+        vectors = stored[known, :-1] * np.sqrt(scale)
+        intercepts = np.zeros(len(known)) if is_implicit else stored[known, -1] * scale
+        yield column, [str(texts[place]) for place in known], vectors, intercepts
 
 
 def centres_of(archive: Archive) -> Floats | None:

@@ -18,6 +18,7 @@ TREES = ("boosted_tree_regressor", "boosted_tree_classifier", *FORESTS)
 FORECASTS = ("arima_plus", "arima_plus_xreg")
 KMEANS = "kmeans"
 FACTORS = "matrix_factorization"
+PCA = "pca"
 LABELS = ("input_label_cols", "time_series_data_col", "labels", "rating_col")
 INITIAL_CENTRES = "kmeans_init_col"
 PAIR = ("user_col", "item_col")  # of a matrix factorization
@@ -46,7 +47,12 @@ _ATTRIBUTES = {
     "time_series_id_col": "forecast.series",
     "horizon": "forecast.horizon",
     "num_trials": "auto.trials",
-    "num_factors": "model.embedding_dim",
+    "num_factors": "model.num_factors",
+    "wals_alpha": "model.wals_alpha",
+    "num_principal_components": "model.num_components",
+    "pca_explained_variance_ratio": "model.explained_variance_ratio",
+    "scale_features": "model.scale_features",
+    "standardize_features": "model.scale_features",
 }
 # options of BigQuery's services and of its way to train, without an effect here
 _IGNORED = frozenset(
@@ -135,10 +141,12 @@ class OptionReader:
             if getattr(option.value, "value", None) is not False:
                 self.warn(option, _TUNING[key])
         elif key in _ATTRIBUTES:
-            is_rounds = key == "max_iterations" and self.kind in TREES
+            name = _ATTRIBUTES[key]
+            if key == "max_iterations" and self.kind in (*TREES, FACTORS):
+                name = "model.iterations" if self.kind == FACTORS else "train.num_boost_round"
             yield replace(
                 option,
-                key="train.num_boost_round" if is_rounds else _ATTRIBUTES[key],
+                key=name,
                 value=convert_value(option.value),
             )
         else:
@@ -183,7 +191,7 @@ def _constant(option: Attribute) -> object:
 
 
 def _early_stop(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
-    if _constant(option) is False:
+    if _constant(option) is False and reader.kind not in (FACTORS, PCA):
         yield replace(option, key="train.early_stopping", value=Constant(0, option.value.span))
 
 
@@ -259,10 +267,10 @@ def _penalty(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
         yield replace(
             option, key="model.reg_alpha" if is_l1 else "model.reg_lambda", value=convert_value(option.value)
         )
+    elif reader.kind == FACTORS and not is_l1:
+        yield replace(option, key="model.l2_reg", value=convert_value(option.value))
     elif _constant(option) == 0:
         return
-    elif reader.kind == FACTORS:
-        reader.warn(option, "the validation rows end the training before it learns them by heart")
     elif not is_l1 and reader.kind == "linear_reg" and _is_zero(reader.find("l1_reg")):
         yield replace(option, key="model.l2", value=convert_value(option.value))
     elif (optimizer := option_text(reader.find("optimizer")).upper()) in ("", "FTRL"):
@@ -348,6 +356,20 @@ def _clusters(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
             reader.refuse(other, f"{other.key} belongs to a search", "leave it out", at_key=True)
 
 
+def _distance(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
+    kind = option_text(option).upper()
+    if kind in ("EUCLIDEAN", "COSINE"):
+        yield replace(option, key="model.distance", value=Constant(kind.lower(), option.value.span))
+    else:
+        reader.errors.append(
+            StatementSyntaxError(
+                f"there is no distance_type {kind or 'of that kind'}",
+                span=option.value.span,
+                hint=Advice("write EUCLIDEAN or COSINE", "'COSINE'"),
+            )
+        )
+
+
 def _initial_centres(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
     method = option_text(option).upper()
     if method == "CUSTOM":
@@ -361,8 +383,15 @@ def _initial_centres(reader: OptionReader, option: Attribute) -> Iterator[Attrib
     yield from ()
 
 
-def _read_nothing(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
-    """Yield nothing for an option that the model has read."""
+def _feedback(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
+    """Yield the kind of feedback in our words; `factorization.check_feedback` has checked it."""
+    if kind := option_text(option).casefold():
+        yield replace(option, key="model.feedback_type", value=Constant(kind, option.value.span))
+
+
+def _no_penalty_of_codes(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
+    if _constant(option) != 0:
+        reader.warn(option, "the codes have no penalty")
     yield from ()
 
 
@@ -409,10 +438,7 @@ _SPECIAL: Mapping[str, Callable[[OptionReader, Attribute], Iterator[Attribute]]]
     "data_split_method": _split,
     "auto_class_weights": _class_weights,
     "budget_hours": _budget,
-    "standardize_features": _allow_only(
-        True, hint="leave it out; with the columns as they are: SELECT … TO TRAIN KMeans … COLUMN NUMERIC(x)"
-    ),
-    "distance_type": _allow_only("EUCLIDEAN", hint="leave it out: distances are Euclidean"),
+    "distance_type": _distance,
     "booster_type": _booster,
     "calculate_p_values": _allow_only(False, True, hint="leave it out"),
     "category_encoding_method": _allow_only(
@@ -432,8 +458,11 @@ _SPECIAL: Mapping[str, Callable[[OptionReader, Attribute], Iterator[Attribute]]]
     "kmeans_init_method": _initial_centres,
     "num_clusters": _clusters,
     "holiday_region": _holidays,
-    "feedback_type": _read_nothing,
-    "wals_alpha": _read_nothing,
+    "feedback_type": _feedback,
+    "pca_solver": _allow_only(
+        "AUTO", "FULL", "RANDOMIZED", hint="leave it out: the components are exact, as with FULL"
+    ),
+    "l1_reg_activation": _no_penalty_of_codes,
     "forecast_limit_lower_bound": _limit,
     "forecast_limit_upper_bound": _limit,
 }

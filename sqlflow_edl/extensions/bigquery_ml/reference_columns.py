@@ -20,7 +20,7 @@ from edl.errors import Advice, SemanticError
 from edl.metrics.names import Kind, kind_of
 from edl.spec import TREES, JobSpec, Label
 from edl.spec.extra_outputs import DISTANCES, extra_outputs
-from sqlflow_edl.extensions.bigquery_ml.functions import with_columns
+from sqlflow_edl.extensions.bigquery_ml.functions import is_implicit, with_columns
 from sqlflow_edl.syntax.ast import Attribute, Constant, ListValue, Statement, Value
 from sqlflow_edl.syntax.predict_calls import PredictCall
 
@@ -45,6 +45,11 @@ _FIGURES: Mapping[Kind, Mapping[str, str]] = {
         "median_absolute_error": "median_absolute_error",
         "r2_score": "r2",
         "explained_variance": "explained_variance",
+    },
+    "reduction": {
+        "mean_absolute_error": "reconstruction_mae",
+        "mean_squared_error": "reconstruction_mse",
+        "mean_squared_log_error": "",
     },
     "forecast": {
         "mean_absolute_error": "mae",
@@ -107,7 +112,7 @@ def request_settings(call: PredictCall, statement: Statement, trained: JobSpec) 
         if DISTANCES in extra_outputs(trained):
             settings["predict.extra_outputs"] = Constant(DISTANCES, span)
     elif call.function == "EVALUATE" and statement.kind == "evaluate" and (figures := _figures_of(trained)):
-        metrics = dict.fromkeys(figures.values())
+        metrics = dict.fromkeys(filter(None, figures.values()))
         if trained.label.is_forecast:
             of_quantiles = ("coverage",) if len(trained.label.quantiles) > 1 else ()
             metrics |= dict.fromkeys((*trained.metrics, *of_quantiles))
@@ -133,6 +138,8 @@ def _figures_of(trained: JobSpec) -> Mapping[str, str]:
         kind = kind_of(trained.label)
     except SemanticError:
         return {}
+    if trained.model.name == "PCA":
+        return {"total_explained_variance_ratio": "explained_variance_ratio"}
     return {} if trained.own is not None or trained.zoo is not None else _FIGURES.get(kind, {})
 
 
@@ -241,6 +248,13 @@ def _predictions(answer: _Answer) -> pa.Table:
 
 def _all_predictions(answer: _Answer) -> pa.Table:
     label, computed = answer.trained.label, answer.computed
+    if label.dimensions:  # in the names of the reference, without the error
+        numbers = zip(
+            (f"{label.column}_{place}" for place in range(1, label.dimensions + 1)), computed, strict=False
+        )
+        return answer.with_columns({name: answer.rows.column(ours) for name, ours in numbers})
+    if is_implicit(answer.trained):
+        return answer.with_columns({f"{computed[0]}_confidence": answer.rows.column(computed[0])})
     if label.has_classes and len(computed) >= 2 + len(label.classes):
         return _with_probabilities(answer, label)
     if label.clusters and len(computed) == 3:
@@ -267,6 +281,8 @@ def _with_distances(answer: _Answer) -> pa.Table:
     is_valid = texts.is_valid().to_numpy(zero_copy_only=False)
     numbers = pc.list_flatten(pc.split_pattern(texts, ",")).cast(pa.float64()).to_numpy()
     distances = numbers.reshape(int(is_valid.sum()), -1) if is_valid.any() else np.empty((0, 1))
+    if answer.trained.model.params.get("distance") == "cosine":
+        distances = np.square(distances) / 2
     order = np.argsort(distances, axis=1, kind="stable")[:, :_NEAREST]
     nearest = np.take_along_axis(distances, order, axis=1)
     columns = {

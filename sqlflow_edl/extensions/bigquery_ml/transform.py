@@ -15,6 +15,7 @@ from itertools import combinations_with_replacement, takewhile
 from typing import Any
 
 from edl.errors import Span, StatementSyntaxError, did_you_mean
+from sqlflow_edl.syntax.ast import Name
 from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.lexer import Token, name_value, sql_tokens
 from sqlflow_edl.syntax.predict_calls import find_closing, replace_parts
@@ -74,13 +75,14 @@ class TransformItems:
     """TRANSFORM read as items of COLUMN, in as many characters.
 
     computed: names of columns that are no features, such as the label, -> the expressions for them. warnings: what
-    differs. moved: places of the last items, which stand elsewhere in the text.
+    differs. moved: places of the last items, which stand elsewhere in the text. without: columns of * EXCEPT.
     """
 
     items: str
     computed: Mapping[str, str]
     warnings: Sequence[str]
     moved: Sequence[Span] = ()
+    without: Sequence[Name] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ class _TransformReader:
     moved: list[Span] = field(default_factory=list)
     computed: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    without: list[Name] = field(default_factory=list)
 
     def slice(self, tokens: Sequence[Token]) -> str:
         return self.text[tokens[0].start : tokens[-1].end]
@@ -132,6 +135,7 @@ def read_transform(text: str, span: Span, others: Collection[str], dialect: Dial
         reading.computed,
         reading.warnings,
         reading.moved,
+        reading.without,
     )
 
 
@@ -157,7 +161,12 @@ def _longer_items(item: Sequence[Token], reading: _TransformReader) -> list[str]
     if len(item) > 2 and item[-2].word == "AS":
         item = item[:-2]
     if item[0].text == "*" and len(item) > 4 and item[1].word in ("EXCEPT", "EXCLUDE"):
-        names = [name_value(token.text) for token in item[3:-1] if token.kind in ("word", "name")]
+        tokens = [token for token in item[3:-1] if token.kind in ("word", "name")]
+        names = [name_value(token.text) for token in tokens]
+        reading.without.extend(
+            Name((name,), name, Span(token.start, token.end))
+            for name, token in zip(names, tokens, strict=True)
+        )
         return ["'(?!(?i:" + "|".join(map(re.escape, names)) + ")$).*'"]
     function = item[2].word if len(item) > 4 and item[0].word == "ML" else ""
     if function == "POLYNOMIAL_EXPAND":

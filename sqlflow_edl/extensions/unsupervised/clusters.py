@@ -7,14 +7,12 @@ The loss is the squared distance to the nearest centre. Its gradient steps are t
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from edl import spec
-from edl.errors import SemanticError, Span
-from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, one_hot
-from sqlflow_edl.analysis.models.base import Architecture, Length, Model, Parameters
-from sqlflow_edl.analysis.models.parts import LARGEST_ONE_HOT_LINEAR
+from sqlflow_edl.analysis.models.base import Architecture, Length, Model
+from sqlflow_edl.analysis.models.parts import assemble_unlabelled
 from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.values import Setting
 
@@ -43,6 +41,19 @@ CLUSTERS = AttributeRow(
         "model.center_count",
     ),
 )
+DISTANCE = AttributeRow(
+    "model.distance",
+    "text",
+    "Distance of a row from a centre: euclidean, the default, or cosine, of rows of any length.",
+    choices=("euclidean", "cosine"),
+    aliases=("distance", "distance_type", "model.distance_type", "distance_measure"),
+)
+SCALE = AttributeRow(
+    "model.scale_features",
+    "boolean",
+    "Divide numbers by their standard deviation, by default; without it they only lose their mean.",
+    aliases=("scale_features", "standardize_features", "model.standardize_features"),
+)
 # The start is near the result, so few and small steps are enough.
 _DEFAULTS: Mapping[str, Setting] = {
     "optimizer": "adam",
@@ -50,32 +61,6 @@ _DEFAULTS: Mapping[str, Setting] = {
     "optimizer.schedule": "cosine",
 }
 _LENGTH = Length(400, (2, 20), 0, ((10_000, 256), (100_000, 512)), 1024, least_steps=20)
-
-
-def assemble(
-    columns: Sequence[Placed], label: spec.Label, parameters: Parameters, span: Span | None
-) -> ModelInputs:
-    """Make categories one-hot. Raises SemanticError for features of a form that is learned from a label."""
-    return {"features": tuple(_feature(placed) for placed in columns)}
-
-
-def _feature(placed: Placed) -> spec.Feature:
-    column, names = placed.column, ", ".join(map(str, spec.sources(placed.column)))
-    if column.needs_label:
-        raise SemanticError(
-            f"this form of {names} is learned from a label, and the model has none",
-            span=placed.span,
-            hint="use the number itself, or a category of few values",
-        )
-    if not spec.is_category(column):
-        return column
-    if (ids := spec.num_ids(column)) > LARGEST_ONE_HOT_LINEAR:
-        raise SemanticError(
-            f"{names} is a category of {ids:,} ids, and without a label it has at most {LARGEST_ONE_HOT_LINEAR:,}",
-            span=placed.span,
-            hint="leave it out of the SELECT, or group its values there",
-        )
-    return one_hot(column)
 
 
 DEEP = (
@@ -154,11 +139,11 @@ MODELS = (
     Model(
         "KMeans",
         "Clusters by mini-batch k-means (Sculley, 2010) with a k-means++ start; TRAIN without a LABEL.",
-        (CLUSTERS, TOLERANCE),
+        (CLUSTERS, TOLERANCE, DISTANCE, SCALE),
         aliases=("MiniBatchKMeans", "KMeansClustering"),
         task="clustering",
         frameworks=("torch",),
-        architecture=Architecture("clusters", assemble, size=_size),
+        architecture=Architecture("clusters", assemble_unlabelled, size=_size),
         defaults=_DEFAULTS,
         length=_LENGTH,
     ),
@@ -169,7 +154,7 @@ MODELS = (
         aliases=("DeepEmbeddingClusterModel", "DeepEmbeddingCluster"),
         task="clustering",
         frameworks=("torch",),
-        architecture=Architecture("deep_clusters", assemble, size=_deep_size, values=_deep_values),
+        architecture=Architecture("deep_clusters", assemble_unlabelled, size=_deep_size, values=_deep_values),
         defaults=_DEEP_DEFAULTS,
         length=_DEEP_LENGTH,
     ),

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from edl import spec
 from sqlflow_edl.analysis.models.base import Architecture, Length, Model
+from sqlflow_edl.analysis.models.parts import assemble_unlabelled
 from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.values import Setting
-from sqlflow_edl.extensions.unsupervised.clusters import assemble
 
 TREES = AttributeRow(
     "model.n_trees",
@@ -61,7 +61,7 @@ MODELS = (
         aliases=("IForest",),
         task="anomaly detection",
         frameworks=("torch",),
-        architecture=Architecture("isolation_forest", assemble, values=_values),
+        architecture=Architecture("isolation_forest", assemble_unlabelled, values=_values),
         defaults=_DEFAULTS,
         length=Length(1, (1, 1), 0, (), 4096),
     ),

@@ -1,4 +1,4 @@
-"""Dates and environment variables in the values of a program's variables.
+"""Dates in programs, and dates and environment variables in the values of their variables.
 
 `${yyyyMMdd -1d}` is yesterday in the letters of Java's DateTimeFormatter (y, M, d, H, m, s); offsets have the units
 y, M, w, d, H, m and s, may be repeated, and are applied in their order. `${HOME}` is a variable of the environment,
@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from edl.errors import SemanticError, did_you_mean
 
 _PLACE = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<inside>[^}]*)(?P<end>\}?)")
+_DATE_IN_PROGRAM = re.compile(r"(?P<escaped>\$)?\$\{(?P<inside>[^{}\n]*)\}")
 _OFFSET = re.compile(r"([+-])(\d{1,6})([yMwdHms])")
 _LETTERS = {"yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 _OF_DAYS = {"yyyy", "yy", "dd"}
@@ -37,6 +38,21 @@ def expand_variables(text: str, now: datetime, environment: Mapping[str, str]) -
         return _date(inside, date, now) if date else _variable(inside, environment)
 
     return _PLACE.sub(replaced, text)
+
+
+def expand_dates(text: str, now: datetime) -> str:
+    """Replace each date in a program, such as `${yyyyMMdd -1d}`; what else has this form stays as it is written.
+
+    Raises SemanticError for a date with a wrong offset.
+    """
+
+    def replaced(match: re.Match[str]) -> str:
+        date = _DATE.fullmatch(match["inside"].strip())
+        if date is None or not _PART.search(match["inside"]):
+            return match[0]
+        return match[0][1:] if match["escaped"] else _date(match["inside"].strip(), date, now)
+
+    return _DATE_IN_PROGRAM.sub(replaced, text) if "${" in text else text
 
 
 def _date(inside: str, date: re.Match[str], now: datetime) -> str:

@@ -175,5 +175,5 @@ def test_a_model_with_hidden_layers_is_refused(tmp_path: Path) -> None:
 
 
 def test_there_are_no_gradients_to_combine(tmp_path: Path) -> None:
-    with pytest.raises(JobError, match="LeastSquares takes no steps"):
+    with pytest.raises(JobError, match="the model takes no steps"):
         with_gradients(create(tmp_path, "torch"))

@@ -394,14 +394,14 @@ SELECT x, y FROM t TO EVALUATE WITH evaluate.prediction = «y» LABEL y;
 SELECT x, page AS query_id, n FROM t TO TRAIN «LambdaMART» LABEL n INTO m;
 
 -- site: sqlflow_edl.analysis.alternatives 
--- hint: train a DNNClassifier or a DNNRegressor with LABEL my_column
--- take: train a DNNClassifier or a (DNNRegressor) with
-SELECT x, y AS my_column FROM t TO TRAIN «Autoencoder» LABEL my_column INTO m;
+-- hint: train an Autoencoder WITH model.hidden_units = [32, 8, 32], without a LABEL
+-- take: train an (Autoencoder WITH model.hidden_units = \[32, 8, 32\])
+SELECT x, y, w FROM t TO TRAIN «DenoisingAutoencoder» INTO m;
 
 -- site: sqlflow_edl.analysis.alternatives 
--- hint: train a DNNClassifier or a DNNRegressor with LABEL my_column
--- take: train a DNNClassifier or a (DNNRegressor) with
-SELECT x, y AS my_column FROM t TO TRAIN «PCA» LABEL my_column INTO m;
+-- hint: train a PCA WITH model.num_components = 2, without a LABEL
+-- take: train a (PCA WITH model.num_components = 2)
+SELECT x, y, w FROM t TO TRAIN «TruncatedSVD» INTO m;
 
 -- site: sqlflow_edl.analysis.columns.categories require_weights
 -- hint: write SPARSE(x, 1000, ",", kv_delimiter=":")

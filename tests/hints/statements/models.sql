@@ -105,3 +105,78 @@ SELECT id, x, y FROM later TO TRAIN DNNRegressor WITH train.epochs = 1«, train.
 -- take: (my_module.MyModel)
 -- then: my_module
 SELECT x, y FROM t TO TRAIN «LSTM» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.inference.explanation explanation
+-- hint: write SELECT * FROM ML.PRINCIPAL_COMPONENTS(MODEL {})
+-- take: write (SELECT \* FROM ML.PRINCIPAL_COMPONENTS\(MODEL parts\))
+-- first: SELECT x, w FROM t TO TRAIN PCA INTO parts;
+«SELECT x, w FROM t TO EXPLAIN parts»;
+
+-- site: sqlflow_edl.analysis.settings.optimizer check
+-- hint: leave optimizer out
+-- take: leave optimizer out
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH «optimizer = principal_components, »epochs = 1 LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.optimizer _refuse_steps
+-- hint: leave {} out
+-- take: leave train.epoch out
+SELECT x, w FROM t TO TRAIN PCA «WITH train.epoch = 2» INTO m;
+
+-- site: sqlflow_edl.analysis.settings.running problems
+-- hint: leave it out
+-- take: leave it out
+SELECT x, w FROM t TO TRAIN PCA «WITH train.num_workers = 2» INTO m;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.options 
+-- hint: leave it out: the components are exact, as with FULL
+-- take: leave it out
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'PCA'«, pca_solver = 'SPARSE'») AS SELECT x, w FROM t;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.reductions embed_rows
+-- hint: write ML.GENERATE_EMBEDDING(MODEL {}, (SELECT …))
+-- take: write (ML.GENERATE_EMBEDDING\(MODEL parts, \()SELECT …
+-- first: SELECT x, w FROM t TO TRAIN PCA INTO parts;
+-- as: \1SELECT x, w FROM t))
+SELECT * FROM «ML.GENERATE_EMBEDDING(MODEL parts)»;
+
+-- site: sqlflow_edl.extensions.decomposition.matrix_factorization _assemble
+-- hint: leave it out, or write model.feedback_type = "implicit"
+-- take: leave it out
+SELECT k, n, x FROM t TO TRAIN MatrixFactorization «WITH model.wals_alpha = 3» COLUMN VOCABULARIZE(k), VOCABULARIZE(n) LABEL x INTO m;
+
+-- site: sqlflow_edl.extensions.decomposition.reductions _assemble
+-- hint: leave one of them out
+-- take: leave one of them out
+SELECT x, w FROM t TO TRAIN PCA WITH num_components = 1«, explained_variance_ratio = 0.9» INTO m;
+
+-- site: sqlflow_edl.extensions.decomposition.reductions _assemble
+-- hint: write num_components = {}
+-- take: write (num_components = 2)
+SELECT x, w FROM t TO TRAIN PCA WITH «num_components = 5» INTO m;
+
+-- site: sqlflow_edl.analysis.alternatives 
+-- hint: train a MatrixFactorization with COLUMN VOCABULARIZE(user), VOCABULARIZE(item) LABEL rating
+-- take: train a (MatrixFactorization) with
+SELECT k, n, x FROM t TO TRAIN «SVDpp» COLUMN VOCABULARIZE(k), VOCABULARIZE(n) LABEL x INTO m;
+
+-- site: sqlflow_edl.extensions.decomposition.matrix_factorization _assemble
+-- hint: name them: COLUMN VOCABULARIZE(user), VOCABULARIZE(item)
+-- take: name them: (COLUMN VOCABULARIZE\(user\), VOCABULARIZE\(item\))
+SELECT k AS user, n AS item, x FROM t TO TRAIN MatrixFactorization« » LABEL x INTO m;
+
+-- site: sqlflow_edl.extensions.sequences.models _assemble
+-- hint: make one with SEQ_CATEGORY_ID(x, 1000), or VOCABULARIZE(x, delimiter=" ")
+-- take: or (VOCABULARIZE)\(x(, delimiter=" "\))
+-- as: \1(tags\2
+SELECT tags, y FROM t TO TRAIN SequenceRegressor WITH epochs = 1 COLUMN «VOCABULARIZE(tags)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.choice _of_image
+-- hint: write {}, which is here without an image
+-- take: write (DNNRegressor), which
+SELECT x, y FROM t TO TRAIN «some/image:v1/DNNRegressor» WITH epochs = 1 LABEL y INTO m;
+
+-- site: sqlflow_edl.syntax.model_functions 
+-- hint: write SELECT CORR(x, y) FROM my_table, or ML.DESCRIBE_DATA(TABLE my_table) for each column
+-- take: or ML.DESCRIBE_DATA\(TABLE my_table\)
+-- as: ML.DESCRIBE_DATA(TABLE t)
+SELECT * FROM «ML.CORRELATION(TABLE t)»;

@@ -168,7 +168,7 @@ SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH model.framework = xgboost
 -- as: , \1
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, train.checkpoint_copies = neighbours«» LABEL y INTO m;
 
--- site: sqlflow_edl.extensions.unsupervised.clusters _feature
+-- site: sqlflow_edl.analysis.models.parts _unlabelled_feature
 -- hint: leave it out of the SELECT, or group its values there
 -- take: leave it out of the SELECT
 SELECT w, x«, u» FROM (SELECT x, w, i::VARCHAR AS u FROM t, range(50) AS r(i)) AS q TO TRAIN KMeans WITH model.n_clusters = 3 COLUMN x, «CATEGORY_HASH(u, 1000000)» INTO m;
@@ -285,8 +285,8 @@ SELECT x FROM t TO PREDICT WITH predict.threshold = «f1» USING unvalidated2;
 SELECT x, is_new, w / 4 AS p FROM t TO EVALUATE WITH evaluate.probability = p, evaluate.threshold = «f1» LABEL is_new;
 
 -- site: sqlflow_edl.analysis.user_model check_sequence
--- hint: other models take EMBEDDING(x, 8, mean) of the same ids, which has no order
--- take: other models take (EMBEDDING\()x(, 8, mean\))
+-- hint: train a SequenceClassifier or a SequenceRegressor, or a model of your own with a parameter features; others take EMBEDDING(x, 8, mean) of the same ids, which has no order
+-- take: others take (EMBEDDING\()x(, 8, mean\))
 -- as: \1VOCABULARIZE(tags, delimiter=",")\2
 SELECT tags, y FROM t TO TRAIN DNNRegressor COLUMN «SEQUENCE(VOCABULARIZE(tags, delimiter=","), 20)» LABEL y INTO m;
 
@@ -381,7 +381,7 @@ SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.l2 = 0.1«, train.epoch =
 -- site: sqlflow_edl.analysis.settings.optimizer solve_exactly
 -- hint: leave it out
 -- take: leave it out
-SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch«, model.l2 = 0.1» COLUMN INDICATOR(HASH(x, 2000)) LABEL y INTO m;
+SELECT k, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch«, model.l2 = 0.1» COLUMN INDICATOR(HASH(k, 2000)) LABEL y INTO m;
 
 -- site: sqlflow_edl.analysis.settings.running problems
 -- hint: leave out train.num_workers and --workers, or least_squares and model.l2

@@ -629,11 +629,6 @@ ALTER MODEL of_names «SET OPTIONS()»;
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
 ALTER MODEL of_names RENAME TO free_name_4; SHOW TRAIN «of_names»;
 
--- site: sqlflow_edl.analysis.alternatives 
--- hint: train a DNNClassifier or a DNNRegressor WITH model.hidden_units = [64, 32]
--- take: train a (DNNClassifier) or
-SELECT x, is_new FROM t TO TRAIN «StackedBiLSTMClassifier» WITH epochs = 1 LABEL is_new INTO m;
-
 -- site: sqlflow_edl.extensions.bigquery_ml.functions _forecast_model
 -- hint: write ML.EVALUATE(MODEL {})
 -- take: write (ML.EVALUATE\(MODEL of_numbers\))

@@ -138,10 +138,11 @@ SELECT * FROM PREDICT(of_flags, (SELECT x FROM t), «0.3»);
 -- take: such as (EXTRACT\(MONTH FROM) x\)
 CREATE OR REPLACE MODEL bq TRANSFORM(«EXTRACT(EPOCH FROM» day) AS d, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT day, y FROM t;
 
--- site: sqlflow_edl.extensions.bigquery_ml.options 
--- hint: leave it out: distances are Euclidean
--- take: leave it out
-CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3«, distance_type = 'COSINE'») AS SELECT x, w FROM t;
+-- site: sqlflow_edl.extensions.bigquery_ml.options _distance
+-- hint: write EUCLIDEAN or COSINE
+-- take: or (COSINE)
+-- as: '\1'
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3, distance_type = «'MANHATTAN'») AS SELECT x, w FROM t;
 
 -- site: sqlflow_edl.extensions.bigquery_ml.options _objective
 -- hint: write hparam_tuning_objectives = ['roc_auc']
@@ -190,12 +191,6 @@ SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN BUCKETIZE(x, 3«» LABEL y INTO 
 -- take: only PREDICT takes APPEND
 SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y INTO m« APPEND»;
 
--- site: sqlflow_edl.extensions.bigquery_ml.create_model 
--- hint: codes of rows are learned, and clustered, by SELECT … TO TRAIN DeepEmbeddedClustering INTO my_model
--- take: TO TRAIN (DeepEmbeddedClustering) INTO
--- as: SELECT x, w FROM t TO TRAIN \1 INTO bq
-«CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'AUTOENCODER') AS SELECT x, w FROM t»;
-
 -- site: sqlflow_edl.extensions.bigquery_ml.options 
 -- hint: leave it out: a model has an intercept
 -- take: leave it out: a model has an intercept
@@ -211,12 +206,6 @@ CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3«, km
 -- take: write CREATE MODEL … (TRANSFORM)\(…\) (OPTIONS)\(…\) AS SELECT …
 -- as: TRANSFORM(x, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'])
 CREATE OR REPLACE MODEL bq «TRANSFORM(x, y)» AS SELECT x, y FROM t;
-
--- site: sqlflow_edl.extensions.bigquery_ml.options 
--- hint: leave it out; with the columns as they are: SELECT … TO TRAIN KMeans … COLUMN NUMERIC(x)
--- take: TO TRAIN (KMeans) … (COLUMN NUMERIC\(x\))
--- as: SELECT x, w FROM t TO TRAIN \1 WITH model.n_clusters = 3 \2 INTO bq
-«CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3, standardize_features = FALSE) AS SELECT x, w FROM t»;
 
 -- site: sqlflow_edl.extensions.bigquery_ml.create_model _check_transform
 -- hint: compute columns in the SELECT

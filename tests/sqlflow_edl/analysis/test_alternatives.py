@@ -30,7 +30,10 @@ from sqlflow_edl.syntax.parse import parse
         ("LINEAR_REG", "train a LinearRegressor"),
         ("FactorizationMachine", "train a DeepFMClassifier"),
         ("MLPRegressor", "train a DNNRegressor"),
-        ("LSTM", "my_module.MyModel"),
+        ("LSTM", "train a SequenceClassifier"),
+        ("TruncatedSVD", "train a PCA"),
+        ("VAE", "train an Autoencoder"),
+        ("SVDpp", "train a MatrixFactorization"),
     ],
 )
 def test_a_model_of_another_system_has_an_alternative(name: str, hint: str) -> None:

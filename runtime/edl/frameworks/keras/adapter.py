@@ -53,7 +53,7 @@ from edl.frameworks.keras.embeddings import (
 from edl.frameworks.keras.exchange import ExchangedSteps
 from edl.frameworks.keras.gradients import ReducedSteps
 from edl.frameworks.keras.last_layer import last_inputs
-from edl.frameworks.least_squares import LeastSquares, LeastSquaresAdapter
+from edl.frameworks.solvers import Solver
 from edl.program import Program
 from edl.spec.extra_outputs import EMBEDDING
 
@@ -84,9 +84,7 @@ def create(program: Program, features: Features, labels: Array | None, seed: int
             model = move_large_embeddings(model, program.spec.zoo.embedding_threshold, features)
         adapter = KerasAdapter(program, model, features, labels, seed, device)
         solver = None if labels is None else adapter.optimizer
-        return (
-            LeastSquaresAdapter(adapter, program, solver.l2) if isinstance(solver, LeastSquares) else adapter
-        )
+        return solver.wrap(adapter, program) if isinstance(solver, Solver) else adapter
 
 
 class KerasAdapter(NetworkAdapter):
@@ -125,9 +123,9 @@ class KerasAdapter(NetworkAdapter):
             check_outputs(labels.shape, tuple(outputs.shape), labels.dtype.kind == "i")
         label = any_rows(labels)
         self._evaluate = Variants(devices.run_on_device(device, self._outputs_and_loss), *rows, label)
-        kinds = keras.optimizers.Optimizer, LeastSquares
+        kinds = keras.optimizers.Optimizer, Solver
         self.optimizer = call_function(self._program, "optimizer", kinds, "keras.optimizers.Optimizer")
-        if isinstance(self.optimizer, LeastSquares):
+        if isinstance(self.optimizer, Solver):
             return
         self.optimizer.build(self.model.trainable_variables)
         if self.tables:

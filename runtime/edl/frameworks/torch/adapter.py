@@ -36,7 +36,7 @@ from edl.frameworks.adapter import (
 from edl.frameworks.base import NetworkAdapter, call_function, flatten_inputs
 from edl.frameworks.device import tell
 from edl.frameworks.exchange import Exchange, Reduction, Slice, StepGradients, StepStart
-from edl.frameworks.least_squares import LeastSquares, LeastSquaresAdapter
+from edl.frameworks.solvers import Solver
 from edl.frameworks.torch import device as devices
 from edl.frameworks.torch import precision as precisions
 from edl.frameworks.torch.device import RandomNumbers, array_of, own_tensor, transfer_to
@@ -77,7 +77,7 @@ def create(program: Program, features: Features, labels: Array | None, seed: int
     model = call_function(program, "custom_model", nn.Module, "torch.nn.Module")
     adapter = TorchAdapter(program, model, features, labels, seed)
     solver = None if labels is None else adapter.optimizer
-    return LeastSquaresAdapter(adapter, program, solver.l2) if isinstance(solver, LeastSquares) else adapter
+    return solver.wrap(adapter, program) if isinstance(solver, Solver) else adapter
 
 
 class TorchAdapter(NetworkAdapter):
@@ -105,16 +105,15 @@ class TorchAdapter(NetworkAdapter):
         tell(program.spec.device, devices.describe_device(self._device), precision)
         self._threads = Threads(_threads, sum(parameter.numel() for parameter in model.parameters()))
         whole = self._device.type != "cpu" or program.edited or program.spec.own or program.spec.zoo
-        self._pieces = (
-            None if whole else ScoredPieces(_threads)
-        )  # of a model that is known to treat each row alone
+        # Others may not treat each row alone.
+        self._pieces = None if whole else ScoredPieces(_threads)
         if labels is not None:
             check_outputs(self._wanted_shape(labels), outputs.shape, labels.dtype.kind == "i")
-            kinds, title = (torch.optim.Optimizer, LeastSquares), "torch.optim.Optimizer"
+            kinds, title = (torch.optim.Optimizer, Solver), "torch.optim.Optimizer"
             self.optimizer = call_function(
                 program, "optimizer", kinds, title, list(self._trainable().values())
             )
-            if isinstance(self.optimizer, LeastSquares):
+            if isinstance(self.optimizer, Solver):
                 return
             if self.tables:
                 self.tables.follow(row_optimizer(self.optimizer), self.tables.limits)

@@ -26,19 +26,24 @@ class Centres(nn.Module):
 
     The first rows that it sees give the centres: k-means++ (Arthur and Vassilvitskii, 2007) and iterations of Lloyd's
     algorithm, the best of several starts.
+
+    cosine: rows and centres have the length 1, so that the squared distance is twice the cosine distance.
     """
 
-    def __init__(self, clusters: int, width: int) -> None:
+    def __init__(self, clusters: int, width: int, *, cosine: bool = False) -> None:
         super().__init__()
+        self._cosine = cosine
         self.centres = nn.Parameter(torch.zeros(clusters, width))
         self._started = False
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        rows = nn.functional.normalize(rows, dim=1) if self._cosine else rows
         if not self._started:
             self._started = True
             with torch.no_grad():
                 self.centres.copy_(first_centres(rows, len(self.centres)))
-        return squared_distances(rows, self.centres)
+        centres = nn.functional.normalize(self.centres, dim=1) if self._cosine else self.centres
+        return squared_distances(rows, centres)
 
 
 def squared_distances(rows: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:

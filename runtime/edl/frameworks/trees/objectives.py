@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.floating[Any]]
 Link = Literal["identity", "log", "logit", "softmax"]
+_LEAST_NUMBER = -1 + 1e-6  # of XGBoost, before the logarithm of a number and 1
 _LEAST = 1e-15  # least probability before a logarithm, in place of 0
 
 
@@ -70,6 +71,12 @@ def _softmax(margins: Floats) -> Floats:
 
 def _squared_errors(labels: Floats, predictions: Floats, _: float) -> Floats:
     return np.square(predictions - labels)
+
+
+def _squared_logs(labels: Floats, predictions: Floats, _: float) -> Floats:
+    logs = np.log1p(np.maximum(predictions, _LEAST_NUMBER)) - np.log1p(labels)
+    losses: Floats = 0.5 * np.square(logs)
+    return losses
 
 
 def _absolute(labels: Floats, predictions: Floats, _: float) -> Floats:
@@ -136,6 +143,7 @@ LIGHTGBM: Mapping[str, Objective] = {
 }
 XGBOOST: Mapping[str, Objective] = {
     "reg:squarederror": Objective("identity", _squared_errors),
+    "reg:squaredlogerror": Objective("identity", _squared_logs),
     "reg:absoluteerror": Objective("identity", _absolute),
     "reg:pseudohubererror": Objective("identity", _pseudo_huber, "huber_slope", 1.0),
     "reg:quantileerror": Objective("identity", _quantile, "quantile_alpha", 0.5),

@@ -32,11 +32,11 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 def test_users_and_items_are_categories_and_the_rating_is_the_label() -> None:
     [statement] = parse(f"CREATE MODEL m OPTIONS({OPTIONS}) AS {QUERY}")
-    assert str(statement.model) == "DeepFMRegressor"
+    assert str(statement.model) == "MatrixFactorization"
     assert [str(name) for name in statement.labels] == ["stars"]
     [clause] = statement.columns
     assert [item.value.args[0].value for item in clause.items] == ["Who is it", "film"]  # type: ignore[union-attr]
-    assert [(each.key, each.value.value) for each in statement.attributes] == [("model.embedding_dim", 2)]  # type: ignore[union-attr]
+    assert [(each.key, each.value.value) for each in statement.attributes] == [("model.num_factors", 2)]  # type: ignore[union-attr]
 
 
 def test_names_that_are_not_written_are_the_usual_ones() -> None:
@@ -44,16 +44,6 @@ def test_names_that_are_not_written_are_the_usual_ones() -> None:
     [clause] = statement.columns
     assert [item.value.args[0].value for item in clause.items] == ["user", "item"]  # type: ignore[union-attr]
     assert [str(name) for name in statement.labels] == ["rating"]
-
-
-def test_implicit_feedback_rates_every_pair(session: Session) -> None:
-    [statement] = parse(
-        f"CREATE MODEL m OPTIONS({OPTIONS}, feedback_type='IMPLICIT', wals_alpha=10) AS {QUERY}"
-    )
-    pairs = session.source.stream(statement.select).read_all().to_pylist()
-    assert len(pairs) == 30
-    assert sum(pair["stars"] for pair in pairs) == 24
-    assert "each pair of a user and an item is a row" in statement.warnings[0]
 
 
 @pytest.mark.parametrize(

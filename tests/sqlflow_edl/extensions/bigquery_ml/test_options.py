@@ -101,9 +101,9 @@ def test_an_expiration_may_be_any_expression() -> None:
 @pytest.mark.parametrize(
     ("options", "whole"),
     [
-        ("distance_type='COSINE', num_clusters=2", "num_clusters=2"),
+        ("fit_intercept=FALSE, num_clusters=2", "num_clusters=2"),
         ("num_clusters=HPARAM_RANGE(2, 4), num_trials=3", "num_clusters=2"),
-        ("num_clusters=2, distance_type='COSINE', warm_start=FALSE", "num_clusters=2, warm_start=FALSE"),
+        ("num_clusters=2, fit_intercept=FALSE, warm_start=FALSE", "num_clusters=2, warm_start=FALSE"),
     ],
 )
 def test_an_error_shows_the_whole_statement_without_the_option(options: str, whole: str) -> None:

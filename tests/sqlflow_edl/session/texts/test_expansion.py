@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from edl.errors import SemanticError
-from sqlflow_edl.session.texts.expansion import expand_variables
+from sqlflow_edl.session.texts.expansion import expand_dates, expand_variables
 
 NOW = datetime(2026, 3, 31, 23, 5, 9)
 ENVIRONMENT = {"REGION": "emea", "MM": "never", "EMPTY": ""}
@@ -55,3 +55,12 @@ def test_a_date_in_other_letters_is_answered_with_those_that_are_meant() -> None
     with pytest.raises(SemanticError) as raised:
         expand_variables("${YYYYMMDD}", NOW, {})
     assert raised.value.hint == "a date is written ${yyyyMMdd}"
+
+
+def test_dates_of_a_program_are_replaced_and_all_else_stays() -> None:
+    text = "SELECT '${HOME}', '$${yyyy}', '${}', ${yyyyMMdd -1d} FROM t_${yyyyMM} WHERE x = '${a b}'"
+    assert expand_dates(text, datetime(2024, 3, 1)) == (
+        "SELECT '${HOME}', '${yyyy}', '${}', 20240229 FROM t_202403 WHERE x = '${a b}'"
+    )
+    with pytest.raises(SemanticError, match="unknown offset -1x"):
+        expand_dates("SELECT ${yyyyMMdd -1x}", datetime(2024, 3, 1))

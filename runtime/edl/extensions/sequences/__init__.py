@@ -1,0 +1,1 @@
+"""Layers that read ids in their order: bidirectional LSTM and attention pooling, in Keras and in PyTorch."""

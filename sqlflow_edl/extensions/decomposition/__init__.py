@@ -1,0 +1,1 @@
+"""Principal components, autoencoders, and factors of users and items."""

@@ -1,0 +1,1 @@
+"""Models that read ids in their order."""
