@@ -122,8 +122,8 @@ class TableCut:
         order = np.argsort(kept)
         at = np.searchsorted(kept, ids, sorter=order)
         places = order[np.minimum(at, self._filled - 1)] if self._filled else np.zeros(len(ids), np.int64)
-        found = kept[places] == ids if self._filled else np.zeros(len(ids), bool)
-        return np.where(found, places, -1)
+        is_kept = kept[places] == ids if self._filled else np.zeros(len(ids), bool)
+        return np.where(is_kept, places, -1)
 
     def pieces(self) -> Iterator[CutRows]:
         """Yield copies of the rows, once."""

@@ -1,4 +1,4 @@
-"""Row numbers of ids that were looked up lately: the ids of a push are those of a pull before it.
+"""Row numbers of ids that were looked up lately: a push names the same ids as a pull before it.
 
 A look-up of an id reads a random place of a large index, which takes longer than an optimizer's step with its row.
 """

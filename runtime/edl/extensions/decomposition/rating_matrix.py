@@ -116,8 +116,8 @@ def _solve_rows(rows: RatingRows, others: Doubles, result: Doubles, settings: Fa
             ratings = np.where(is_used, rows.ratings[places], 0.0).astype(np.float64)
             weights = is_used * (1.0 if rows.weights is None else rows.weights[places].astype(np.float64))
             if settings.alpha is not None:
-                extra, wanted = weights * settings.alpha * np.maximum(ratings, 0), ratings > 0
-                values = (weights + extra) * wanted
+                extra, is_liked = weights * settings.alpha * np.maximum(ratings, 0), ratings > 0
+                values = (weights + extra) * is_liked
                 squares_of_block = values
             else:
                 wanted_values = ratings - others[rows.others[places], -1]

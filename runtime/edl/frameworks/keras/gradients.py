@@ -142,8 +142,8 @@ class ReducedSteps:
         moving, used = self._apply(gradients, of_rows, rate)
         specs = tf.nest.flatten(self._fetched_specs)
         types = [tf.bool, tf.int32, tf.int32, tf.float32, *(spec.dtype for spec in specs)]
-        given = [loss, used, *(moving[name] for name in self._names)]
-        goes_on, first, last, share, *flat = tf.numpy_function(self._end_now, given, types)
+        outputs = [loss, used, *(moving[name] for name in self._names)]
+        goes_on, first, last, share, *flat = tf.numpy_function(self._end_now, outputs, types)
         for tensor in (goes_on, first, last, share):
             tensor.set_shape(())
         for tensor, spec in zip(flat, specs, strict=True):

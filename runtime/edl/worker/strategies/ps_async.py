@@ -66,7 +66,7 @@ class PushStrategy(ServerStrategy):
         self._answered = self._sent
 
     def _pull_first(self, ids: Mapping[str, Ids], following: Mapping[str, Ids] | None) -> PulledModel:
-        """Pull the parameters of the first minibatch of a call, and start to pull those of the following one."""
+        """Pull the parameters of the first minibatch of a call, and start to pull the following one's."""
         pulling = self._parameters.pull(ids)
         pulled = pulling.result()
         self._pulling = self._parameters.pull(following) if following is not None else None
