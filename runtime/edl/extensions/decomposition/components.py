@@ -36,7 +36,7 @@ class ExactComponents(Solver):
 
 
 class Components(NamedTuple):
-    """Means (width,), components (number, width) of length 1, their variances (number,), and the variance of all features."""
+    """Means (width,), components (number, width) of length 1, their variances (number,), and the variance of all."""
 
     means: Doubles
     components: Doubles
