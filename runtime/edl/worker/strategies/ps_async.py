@@ -114,7 +114,8 @@ class Asynchronous(PushStrategy):
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         self._ready()
         self._call = CallProgress(self._adapter.tables, rows, done, rates)
-        self._adapter.exchange_steps(rows, self)
+        if not self._call.is_complete:
+            self._adapter.exchange_steps(rows, self)
         return self._call.losses
 
     def begin(self, number: int) -> StepStart:
@@ -206,7 +207,8 @@ class LocalSteps(PushStrategy):
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         self._ready()
         self._call = CallProgress(self._adapter.tables, rows, done, rates)
-        self._adapter.exchange_steps(rows, self)
+        if not self._call.is_complete:
+            self._adapter.exchange_steps(rows, self)
         return self._call.losses
 
     def begin(self, number: int) -> StepStart:

@@ -67,7 +67,8 @@ class AllReduce(GroupMember):
                 self._settled = self.step
                 return losses
             self._call = CallProgress(self._network.tables, rows, done, rates)
-            self._network.reduce_steps(rows, self)
+            if not self._call.is_complete:
+                self._network.reduce_steps(rows, self)
             return self._call.losses
         except GroupError:
             self.join(self._call.done)
