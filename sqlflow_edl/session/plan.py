@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from edl.data.source import RowEstimate
-from edl.errors import SQLFlowError
+from edl.errors import SourceError, SQLFlowError
 from edl.extension_loader import load
 from edl.models.registry.records import split_reference
 from edl.sources.pinning_cost import pinning_cost
@@ -18,13 +19,16 @@ from sqlflow_edl.session import extended_statements
 from sqlflow_edl.session.activation import current_version, find_comparison
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.extended_statements import phase_of_extensions
-from sqlflow_edl.session.predictions import used_statements
+from sqlflow_edl.session.predictions import rewrite_refused, used_statements
 from sqlflow_edl.session.segments import segment_columns
 from sqlflow_edl.syntax import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.kinds import Kind
 from sqlflow_edl.syntax.predict_calls import calls_predict, predict_calls
 from sqlflow_edl.syntax.queries import objection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def explain(compiler: Compiler, statement: Statement, *, syntax: bool = True) -> Result:
@@ -173,12 +177,26 @@ def _sql(compiler: Compiler, statement: Statement) -> list[plan.Row]:
                 for row in PLANNERS[used_statement.kind](compiler, used_statement)
             ),
         ]
-    rows = [("statement", title(statement, compiler.dialect), "is passed to the database unchanged", "")]
+    done, columns = "is passed to the database unchanged", list[plan.Row]()
     if objection(statement.text, dialect_named(compiler.dialect)) is None:
+        schema, is_rewritten = _describe_query(compiler, statement)
+        columns = [("column", field.name, str(field.type), "") for field in schema]
+        if is_rewritten:
+            done = "is passed to the database, with what BigQuery ML alone has as ordinary SQL"
+    return [("statement", title(statement, compiler.dialect), done, ""), *columns]
+
+
+def _describe_query(compiler: Compiler, statement: Statement) -> tuple[pa.Schema, bool]:
+    """Return the columns of a query, and True if the database would get it rewritten."""
+    text, source = statement.text, compiler.source
+    try:
         with shift_spans(statement.span):
-            schema = compiler.source.schema(statement.text)
-        rows += (("column", field.name, str(field.type), "") for field in schema)
-    return rows
+            return source.schema(text), False
+    except SourceError as error:
+        rewritten = rewrite_refused(statement, text, compiler.dialect, compiler.registry)
+        if rewritten == text:
+            raise statement.refused or error from None
+    return source.schema(rewritten), True
 
 
 def _export(compiler: Compiler, statement: Statement) -> list[plan.Row]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from edl.data import Source
 from edl.errors import SemanticError, SourceError, Span, SQLFlowError
-from edl.extension_loader import load
+from edl.extension_loader import ExtensionError, load
 from edl.models.registry.base import Registry
 from edl.spec import JobSpec
 from sqlflow_edl.analysis.programs.ddl import tables_read
@@ -25,7 +25,14 @@ from sqlflow_edl.analysis.programs.outline import verb
 from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax.ast import Name, Statement
-from sqlflow_edl.syntax.predict_calls import PredictCall, predict_calls, replace_parts, shared_queries
+from sqlflow_edl.syntax.dialects import dialect_named
+from sqlflow_edl.syntax.predict_calls import (
+    PredictCall,
+    is_of_bigquery,
+    predict_calls,
+    replace_parts,
+    shared_queries,
+)
 
 _NAME = "edl_"  # names of MaxCompute begin with a letter
 _LENGTH = len("PREDICT(m,t)")  # of a name: no call is shorter, so that places in errors stay
@@ -269,3 +276,18 @@ def used_statements(statement: Statement, dialect: str) -> list[Statement]:
             continue
         result.append(used(call, statement, select, span))
     return result
+
+
+def rewrite_refused(statement: Statement, text: str, dialect: str, registry: Registry) -> str:
+    """Return the text of a refused statement with ordinary SQL in place of functions and tables of BigQuery ML; the
+    same text if there are none.
+
+    Raises StatementSyntaxError for functions that nothing here has.
+    """
+    if not is_of_bigquery(text):
+        return text
+    try:
+        rewrite = load("sqlflow_edl.extensions.bigquery_ml.value_functions", "rewrite")
+    except ExtensionError:  # the text may be of a schema ml of the database
+        return text
+    return str(rewrite(text, dialect_named(dialect), registry, statement.span.start))

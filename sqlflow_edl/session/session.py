@@ -33,11 +33,10 @@ from sqlflow_edl.session.advice.file_readings import describe_file_readings
 from sqlflow_edl.session.file_release import FileRelease
 from sqlflow_edl.session.frames import Frames
 from sqlflow_edl.session.observer import Observer, Silent, report
-from sqlflow_edl.session.predictions import Predictions, refuse_in_job
+from sqlflow_edl.session.predictions import Predictions, refuse_in_job, rewrite_refused
 from sqlflow_edl.syntax.ast import Statement
-from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.parse import read_statements
-from sqlflow_edl.syntax.predict_calls import calls_predict, is_of_bigquery
+from sqlflow_edl.syntax.predict_calls import calls_predict
 
 if TYPE_CHECKING:
     import sqlite3
@@ -420,7 +419,7 @@ class Session:
             with shift_spans(statement.span):
                 reader = self.source.execute(text)
         except SourceError as error:
-            rewritten = self._rewrite(statement, text)
+            rewritten = rewrite_refused(statement, text, self.dialect, self.registry)
             if rewritten == text:
                 raise self._explain_refusal(error, statement) from None
             reader = self._execute_rewritten(rewritten, statement)
@@ -430,16 +429,6 @@ class Session:
             else:
                 reader = self._predictions.dropped_at_end(reader)
         return Result(statement, message="" if reader is not None else "OK", reader=reader)
-
-    def _rewrite(self, statement: Statement, text: str) -> str:
-        """Return a statement that the database refuses, with ordinary SQL in place of what BigQuery ML alone has."""
-        if not is_of_bigquery(text):
-            return text
-        try:
-            rewrite = load("sqlflow_edl.extensions.bigquery_ml.value_functions", "rewrite")
-        except ExtensionError:  # the text may be of a schema ml of the database
-            return text
-        return str(rewrite(text, dialect_named(self.dialect), self.registry, statement.span.start))
 
     def _execute_rewritten(self, text: str, statement: Statement) -> pa.RecordBatchReader | None:
         try:
