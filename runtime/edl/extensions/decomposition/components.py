@@ -97,7 +97,8 @@ class ComponentsAdapter(SolvingAdapter):
         """Return the squared errors of all rows, as means over their inputs."""
         components = self._components()
         left = max(0.0, components.total - float(components.variances[: components.count(self._ratio)].sum()))
-        return left * max(1.0, self._rows.factor[0, 0] ** 2 - 1) / max(1, len(components.means))
+        rows = float(self._rows.factor[0, 0] ** 2)
+        return left * max(1.0, rows - 1) / max(1, len(components.means))
 
     def _components(self) -> Components:
         return solve_components(self._rows.factor, self._number)
