@@ -147,10 +147,10 @@ class RowTable:
 
         If the table has got another content meanwhile, they are the present rows.
         """
-        if cut.count and cut.is_closed:
-            return self.read(ids)
         with self._lock:
             numbers, _ = self._find(ids)
+            if cut.count and cut.is_closed:
+                return self._gather_rows(numbers, ids)
             rows = self._gather_rows(cut.find_unchanged(numbers), ids)
             cut.replace_changed(ids, numbers, rows)
             return rows

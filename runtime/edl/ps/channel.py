@@ -83,20 +83,25 @@ class _CallThreads:
         self._calls: SimpleQueue[tuple[Callable[[], bytes], Future[bytes]] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._threads = self._busy = 0
+        self._is_closed = False
 
     def begin(self, call: Callable[[], bytes]) -> Future[bytes]:
+        """Make the call in a thread. Raises AwayError once they are closed: nobody would answer it."""
         future: Future[bytes] = Future()
         with self._lock:
+            if self._is_closed:
+                raise _closed_error()
             self._busy += 1
             if self._busy > self._threads:
                 self._threads += 1
                 threading.Thread(target=self._run, name="edl-calls", daemon=True).start()
-        self._calls.put((call, future))
+            self._calls.put((call, future))
         return future
 
     def close(self) -> None:
         """Let the threads end after their calls."""
         with self._lock:
+            self._is_closed = True
             for _ in range(self._threads):
                 self._calls.put(None)
 
@@ -127,23 +132,21 @@ class ServerChannel:
         self._metadata = ((TOKEN, token),)
         self._methods: dict[str, Any] = {}
         self._threads = _CallThreads()
-        self._is_closed = False
 
     def begin(self, header: msgspec.Struct, arrays: Sequence[wire.Array], seconds: float) -> Pending:
         """Begin a call with a deadline in seconds. The arrays must not change until it has ended.
 
         Raises AwayError if the connection was closed meanwhile.
         """
-        if self._is_closed:
-            raise AwayError("the connection to a parameter server is closed")
-        method = self._method(type(header).__name__)
+        name = type(header).__name__
 
         def call() -> bytes:
             payload = wire.encode(header, arrays)
             try:
+                method = self._method(name)
                 answer: bytes = method(payload, timeout=seconds, metadata=self._metadata)
             except ValueError:  # the connection was closed meanwhile
-                raise AwayError("the connection to a parameter server is closed") from None
+                raise _closed_error() from None
             return answer
 
         return Pending(self._threads.begin(call))
@@ -155,9 +158,8 @@ class ServerChannel:
         return self.begin(header, arrays, seconds).result(kind)
 
     def close(self) -> None:
-        self._is_closed = True
-        self._channel.close()
         self._threads.close()
+        self._channel.close()
 
     def __enter__(self) -> ServerChannel:
         return self
@@ -169,6 +171,10 @@ class ServerChannel:
         if name not in self._methods:
             self._methods[name] = self._channel.unary_unary(f"/{SERVICE}/{name}")
         return self._methods[name]
+
+
+def _closed_error() -> AwayError:
+    return AwayError("the connection to a parameter server is closed")
 
 
 def _translate_error(error: grpc.RpcError) -> ClusterError | JobError | DamagedError:

@@ -90,11 +90,15 @@ class ComponentsAdapter(SolvingAdapter):
         inputs = extra[EMBEDDING]
         self._rows.add(inputs, np.zeros(len(inputs)), rows.weights)
         self._is_solved = False
+        before, self._squares = self._squares, self._compute_squares()
+        return np.full(rows.steps, (self._squares - before) / len(inputs), np.float32)
+
+    def _compute_squares(self) -> float:
+        """Return the squared errors of all rows, as means over their inputs."""
         components = self._components()
         left = max(0.0, components.total - float(components.variances[: components.count(self._ratio)].sum()))
-        squares = left * max(1.0, self._rows.factor[0, 0] ** 2 - 1) / max(1, inputs.shape[1])
-        before, self._squares = self._squares, squares
-        return np.full(rows.steps, (squares - before) / len(inputs), np.float32)
+        rows = float(self._rows.factor[0, 0] ** 2)
+        return left * max(1.0, rows - 1) / max(1, len(components.means))
 
     def _components(self) -> Components:
         return solve_components(self._rows.factor, self._number)
@@ -129,3 +133,4 @@ class ComponentsAdapter(SolvingAdapter):
             raise JobError(f"the optimizer's state does not fit: it is of {len(factor) - 2} inputs")
         self._rows.factor, self._rows.rows = np.array(factor), int(rows)
         self._is_solved = not self._rows.rows
+        self._squares = self._compute_squares() if self._rows.factor[0, 0] else 0.0

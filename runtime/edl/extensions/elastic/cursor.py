@@ -92,7 +92,8 @@ class Cursor:
         return [self.epoch, self.row, self.loops, self.loaded]
 
     def load(self, position: Any) -> None:
-        self.epoch, self.row, self.loops, self.loaded = position
+        # Checkpoints from before `load_state_dict` of the script have three entries.
+        self.epoch, self.row, self.loops, self.loaded = (*position, False)[:4]
 
 
 class Positions:

@@ -90,6 +90,11 @@ class DistributedSampler(torch.utils.data.Sampler[int]):
             return
         self.epoch, self._loaded, self._part = epoch, done, None
 
+    @property
+    def loaded_rows(self) -> int:
+        """Number of the epoch's rows that are done before the next iteration."""
+        return self._loaded
+
     def describe(self, done: int) -> dict[str, Any]:
         """Return the state after so many rows of the epoch."""
         return describe_position(self.rows, self.epoch, min(done, self.rows.rows))
@@ -203,14 +208,18 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         """Begin an epoch. The present one goes on: what is loaded of it stays."""
         if check_number("epoch", epoch, 0) != self._epoch:
             self._epoch, self._done, self._ended, self._resumes = epoch, 0, False, False
+            if isinstance(self.sampler, DistributedSampler):
+                self.sampler.set_epoch(epoch)
 
     @property
     def epoch(self) -> int:
         """The present epoch, which the state has."""
+        self._follow_sampler()
         return self._epoch
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position after the batches that the loop has got: numbers and truth values."""
+        self._follow_sampler()
         return describe_position(self._rows, self._epoch, self._done, ended=self._ended)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -219,9 +228,18 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         """
         self._epoch, self._done = read_position(state, self._rows)
         self._ended, self._resumes = bool(state["ended"]), True
+        if isinstance(self.sampler, DistributedSampler):
+            self.sampler.set_epoch(self._epoch)
+
+    def _follow_sampler(self) -> None:
+        """Begin the epoch that the script has given to the sampler, as with PyTorch's."""
+        if isinstance(self.sampler, DistributedSampler):
+            self.set_epoch(self.sampler.epoch)
 
     def __iter__(self) -> Iterator[Any]:
-        done, ended = (self._done, self._ended) if self._resumes else (0, False)
+        self._follow_sampler()
+        loaded = self.sampler.loaded_rows if isinstance(self.sampler, DistributedSampler) else 0
+        done, ended = (self._done, self._ended) if self._resumes else (loaded, False)
         self._done, self._ended, self._resumes = done, ended, False
         if ended:
             return

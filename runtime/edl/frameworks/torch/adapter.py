@@ -211,10 +211,14 @@ class TorchAdapter(NetworkAdapter):
 
     def predict(self, features: Features) -> Array:
         rows = count_rows(features)
-        if self._pieces is not None and rows > PIECE:
+        is_local = self.tables.source is self.tables  # servers are asked once for all rows, by one thread
+        if self._pieces is not None and rows > PIECE and is_local:
             with self._inference():
                 return self._pieces.map(features, rows, self._predict)
-        self._threads.take(rows)
+        return self._predict_whole(features)
+
+    def _predict_whole(self, features: Features) -> Array:
+        self._threads.take(count_rows(features))
         with self._inference():
             return self._predict(features)
 
@@ -226,8 +230,8 @@ class TorchAdapter(NetworkAdapter):
     def predict_with(self, features: Features, names: Sequence[str]) -> tuple[Array, dict[str, Array]]:
         if EMBEDDING not in names:
             return self.predict(features), {}
-        with last_inputs(self.model) as inputs:
-            outputs = self.predict(features)
+        with last_inputs(self.model) as inputs:  # of one forward pass
+            outputs = self._predict_whole(features)
         return outputs, {
             EMBEDDING: flatten_inputs(array_of(inputs[-1].float()) if inputs else None, len(outputs))
         }

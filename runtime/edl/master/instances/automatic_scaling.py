@@ -29,7 +29,7 @@ class AutomaticScaling:
         self._autoscaler.set(workers)
 
     def tick(self, now: float) -> WorkerDecision | None:
-        """JobLook at the job about once a second; return a decision, or None."""
+        """Look at the job about once a second; return a decision, or None."""
         if now - self._looked < LOOK_SECS or self._tasks.is_finished:
             return None
         self._looked = now

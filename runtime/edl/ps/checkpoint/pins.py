@@ -54,15 +54,17 @@ class Pins:
 
     def __init__(self) -> None:
         self._by_round: dict[int, Pin] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._by_round)
+        self._over: set[int] = set()  # rounds that were pinned: nobody would drop another pin of one
 
     def has(self, number: int) -> bool:
         return number in self._by_round
 
     def find(self, number: int, make: Callable[[], Pin]) -> Pin | None:
-        """Return the pin of a round; make it for its first pull. None for a round before those that are pinned."""
+        """Return the pin of a round; make it for its first pull. None for a round that is over, or before those that
+        are pinned.
+        """
+        if number in self._over:
+            return None
         if number not in self._by_round:
             if self._by_round and number < min(self._by_round):
                 return None
@@ -74,6 +76,8 @@ class Pins:
     def drop(self, number: int) -> None:
         """Drop the pin of a round that is concluded, and pins that nobody reads."""
         now = time.monotonic()
+        self._over.add(number)
         for one, pin in [*self._by_round.items()]:
             if one == number or now - pin.used > LONGEST_SECS:
+                self._over.add(one)
                 self._by_round.pop(one).close()

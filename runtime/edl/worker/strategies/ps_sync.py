@@ -168,10 +168,12 @@ class Synchronous(ServerStrategy):
             self._parameters.push(push).result()
             confirm = {0: ServerRequest(msg.Confirm(self._servers.generation, ticket))}
             confirming = self._servers.begin(confirm, msg.Confirmed)
-            pulling = ids and self._parameters.pull(ids, at_least=at_least, wait_secs=patience)
+            pulling = (
+                None if ids is None else self._parameters.pull(ids, at_least=at_least, wait_secs=patience)
+            )
             answer, _ = confirming.results()[0]
             version, stale = answer.version, answer.stale
-            pulled = pulling.result() if pulling else None
+            pulled = None if pulling is None else pulling.result()
         if stale:
             self._saw_version(version)
             return False, None
@@ -179,7 +181,9 @@ class Synchronous(ServerStrategy):
         self._confirmed.append((self._mark, self._pulled.least.step))
         self._own += 1
         self._saw_version(version)
-        if pulled is None or pulled.least.step < at_least:
+        # A full round needs its commit. To an open one this worker adds: the others have not come in time.
+        needed = at_least if self._own >= self._size else self.step
+        if pulled is None or pulled.least.step < needed:
             return True, None
         self._learn(pulled)
         return True, pulled

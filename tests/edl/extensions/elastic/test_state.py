@@ -10,7 +10,9 @@ import torch
 from torch import nn
 
 from edl.errors import JobError, SemanticError
+from edl.extensions.elastic.cursor import Cursor, Positions
 from edl.extensions.elastic.state import ScriptState, flatten_tree, restore_tree, stateful
+from edl.jobs.script_run import NamedRows
 
 
 def trained(seed: int) -> tuple[nn.Module, torch.optim.Optimizer, Any]:
@@ -72,3 +74,10 @@ def test_a_cut_has_the_arrays_of_its_moment() -> None:
     assert weights.keys() == expected.keys()
     assert all(np.array_equal(weights[name], expected[name]) for name in expected)
     assert not all(np.array_equal(state.get_weights()[name], expected[name]) for name in expected)
+
+
+def test_positions_of_an_earlier_checkpoint_are_loaded() -> None:
+    positions = Positions()
+    positions.of["train"] = cursor = Cursor("train", NamedRows(100, 10, 3, shuffle=True), 0)
+    positions.load_state_dict({"positions": {"train": [1, 40, True]}, "trained": 14, "ended": False})
+    assert cursor.position() == [1, 40, True, False]

@@ -115,6 +115,32 @@ def test_drop_last_repeats_nothing_and_drops_less_than_a_step(kind: type) -> Non
         assert rows - len(seen) < max(ranks * size for ranks, _, size in stretches)
 
 
+def test_an_epoch_and_a_position_may_be_given_to_the_sampler_as_with_pytorch() -> None:
+    def make() -> tuple[DistributedSampler, DataLoader]:
+        sampler = DistributedSampler(Numbers(9), 1, 0)
+        return sampler, DataLoader(Numbers(9), 3, sampler=sampler)
+
+    def read(loader: DataLoader) -> list[int]:
+        return [row for batch in loader for row in batch.tolist()]
+
+    sampler, loader = make()
+    orders = []
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        assert loader.epoch == epoch
+        orders.append(read(loader))
+    assert orders[0] != orders[1]
+
+    sampler.set_epoch(2)
+    batches = iter(loader)
+    first = [*next(batches).tolist(), *next(batches).tolist()]
+    assert loader.state_dict() == sampler.state_dict() | {"ended": False}
+    other, resumed = make()
+    other.load_state_dict(sampler.state_dict())
+    assert first + read(resumed) == [*sampler]
+    assert resumed.state_dict()["ended"]
+
+
 def test_without_padding_each_row_is_given_once() -> None:
     for ranks in range(1, 5):
         parts = [[*DistributedSampler(10, ranks, rank, pad=False)] for rank in range(ranks)]

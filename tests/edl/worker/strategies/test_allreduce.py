@@ -144,6 +144,21 @@ def test_survivors_go_on_without_a_member_that_is_killed_and_a_joiner_gets_every
 of_torch = pytest.mark.parametrize("groups", ["torch"], indirect=True)
 
 
+def test_members_that_regroup_before_a_task_tell_the_progress_of_this_task(
+    groups: Groups, framework: str, tmp_path: Path
+) -> None:
+    """A worker may join before the first step of all, and between the last step of a task and the first of another."""
+    folder = model(tmp_path / "model", framework)
+    with groups.members(folder, 2) as members:
+        groups.begin(members)
+        for first, at in ((0, 0), (2 * SIZE, 2)):
+            for member in members:
+                member.say("train", first=first, last=first + 2 * SIZE, happens="leaves", at=at)
+            for answer in groups.formed(members, holders=2):
+                assert (answer["void"], answer["step"], answer["rows"]) == (True, at, 0)
+            all_do(members, "train", first=first, last=first + 2 * SIZE)
+
+
 @pytest.mark.soak
 @of_torch
 def test_rows_have_their_weights_and_steps_their_rates(groups: Groups, tmp_path: Path) -> None:

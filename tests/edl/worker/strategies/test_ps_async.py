@@ -373,6 +373,11 @@ def test_a_round_is_measured_on_the_parameters_of_its_first_pull_though_training
         one.strategy.flush()
         assert losses(one, first) == losses(one, None)  # it is over: the present ones
         assert losses(one, second) == now
+        other.strategy.release(second)
+        losses(one, second)  # of a worker that does not know yet: nothing is pinned again
+        one.train(70, 80)
+        one.strategy.flush()
+        assert losses(one, second) == losses(one, None)
 
 
 def test_the_weights_of_the_best_epoch_are_kept_by_the_servers(tmp_path: Path) -> None:

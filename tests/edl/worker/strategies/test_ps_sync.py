@@ -117,6 +117,28 @@ def test_a_gradient_that_comes_too_late_is_computed_again(
         close(late.weights(), serial.get_weights(), 1e-5)
 
 
+@pytest.mark.parametrize("servers", [1, 2])
+def test_a_worker_that_waits_for_another_in_vain_waits_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: int
+) -> None:
+    """The parameters that come with a confirmation are those of the next minibatch, though the round is still open."""
+    with arranged(servers, "sync", grads_to_wait=2) as (_, place):
+        both = cluster("sync", workers=2, grads_to_wait=2)
+        worker = OneWorker(subject(tmp_path, "torch"), place, tmp_path, both)
+        pull, calls = worker.strategy._parameters.pull, []
+
+        def counted(*given: Any, **options: Any) -> Any:
+            calls.append(options)
+            return pull(*given, **options)
+
+        worker.train(0, 1)
+        monkeypatch.setattr(worker.strategy._parameters, "pull", counted)
+        worker.train(1, 9)
+        assert len(calls) == (1 if servers == 1 else 8)
+        worker.strategy.flush()
+        assert worker.strategy.step == 5
+
+
 def test_two_workers_make_rounds_together(tmp_path: Path) -> None:
     with arranged(2, "sync", grads_to_wait=2) as (servers, place):
         workers = [

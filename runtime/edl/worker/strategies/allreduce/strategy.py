@@ -61,17 +61,18 @@ class AllReduce(GroupMember):
 
         Raises VoidError if another group has formed meanwhile; its tasks come next.
         """
+        call: CallProgress | None = None
         try:
             if self._ready().size == 1:
                 losses = super().train(rows, done, rates)
                 self._settled = self.step
                 return losses
-            self._call = CallProgress(self._network.tables, rows, done, rates)
-            if not self._call.is_complete:
+            self._call = call = CallProgress(self._network.tables, rows, done, rates)
+            if not call.is_complete:
                 self._network.reduce_steps(rows, self)
-            return self._call.losses
+            return call.losses
         except GroupError:
-            self.join(self._call.done)
+            self.join(done if call is None else call.done)
             raise VoidError from None
         except Exception:  # error of the program: the others continue without this member
             self.leave()
