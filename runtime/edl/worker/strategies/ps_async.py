@@ -122,8 +122,8 @@ class Asynchronous(PushStrategy):
         now, following = self._call.need(number), self._call.need(number + 1)
         assert now is not None  # noqa: S101 - a call has a minibatch
         pulled = self._pull_first(now.ids, _ids(following))
-        self._following = following
-        return self._start(pulled, now)
+        self._pulled, self._now, self._following = pulled, now, following
+        return start_step(pulled, now)
 
     def end(self, gradients: StepGradients) -> StepStart | None:
         call, following = self._call, self._following
@@ -141,12 +141,8 @@ class Asynchronous(PushStrategy):
         pulled = self._push(push, _ids(self._following))
         if following is None or pulled is None:
             return None
-        return self._start(pulled, following)
-
-    def _start(self, pulled: PulledModel, need: Need) -> StepStart:
-        self._learn(pulled)
-        self._pulled, self._now = pulled, need
-        return start_step(pulled, need)
+        self._pulled, self._now = pulled, following
+        return start_step(pulled, following)
 
 
 def _ids(need: Need | None) -> dict[str, Ids] | None:
