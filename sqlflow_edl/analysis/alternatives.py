@@ -95,13 +95,13 @@ _KINDS = (
     ),
     _Kind(
         "pca$|^pca|principal_?comp|truncated_?svd|^svd$|factor_?analysis|^nmf$",
-        "components are those of PCA here",
+        "components come from PCA here",
         hint="train a PCA WITH model.num_components = 2, without a LABEL",
         replacement=Replacement("PCA", _COMPONENTS, has_label=False),
     ),
     _Kind(
         "auto_?encoder|^vae$",
-        "codes are those of Autoencoder here",
+        "codes come from Autoencoder here",
         hint="train an Autoencoder WITH model.hidden_units = [32, 8, 32], without a LABEL",
         replacement=Replacement("Autoencoder", _CODES, has_label=False),
     ),

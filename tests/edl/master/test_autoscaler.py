@@ -79,8 +79,8 @@ def saturating(knee: int) -> Throughput:
     return lambda workers: 100.0 * min(workers, knee)
 
 
-def added(throughput: Throughput, workers: int) -> float:
-    """What the last of so many workers adds, as a part of the others' mean."""
+def added_share(throughput: Throughput, workers: int) -> float:
+    """Throughput that the last of so many workers adds, as a part of the others' mean."""
     fewer = throughput(workers - 1)
     return (throughput(workers) - fewer) / (fewer / (workers - 1))
 
@@ -108,9 +108,9 @@ def test_drawn_jobs_settle_where_each_worker_adds_its_part(seed: int) -> None:
     )
     chosen = job.run(4000)
     if chosen > 1:
-        assert added(throughput, chosen) > SHRINK - 0.1
+        assert added_share(throughput, chosen) > SHRINK - 0.1
     if chosen < MOST:
-        assert added(throughput, chosen + 1) < GROW + 0.1
+        assert added_share(throughput, chosen + 1) < GROW + 0.1
     assert all(1 <= decision.workers <= MOST for decision in job.decisions)
 
 

@@ -201,7 +201,7 @@ def test_a_state_of_an_epochs_end_leaves_nothing_of_it() -> None:
 
 
 class BatchesOfTorchdata:
-    """What torchdata's StatefulDataLoader does with a sampler: a state of it and of its iterator with each batch."""
+    """Torchdata's StatefulDataLoader asks for the states of the sampler and of its iterator with each batch."""
 
     def __init__(self, sampler: DistributedSampler, size: int) -> None:
         self.sampler, self.size = sampler, size

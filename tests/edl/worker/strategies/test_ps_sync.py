@@ -121,7 +121,7 @@ def test_a_gradient_that_comes_too_late_is_computed_again(
 def test_a_worker_that_waits_for_another_in_vain_waits_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: int
 ) -> None:
-    """The parameters that come with a confirmation are those of the next minibatch, though the round is still open."""
+    """The parameters that come with a confirmation belong to the next minibatch, though the round is still open."""
     with arranged(servers, "sync", grads_to_wait=2) as (_, place):
         both = cluster("sync", workers=2, grads_to_wait=2)
         worker = OneWorker(subject(tmp_path, "torch"), place, tmp_path, both)
