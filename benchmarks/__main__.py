@@ -23,6 +23,7 @@ CASES = {  # a module is loaded when it is measured: each has packages of its ow
     "click_log": "click_log.measure",
     "rows": "rows.measure",
     "predict": "predicting.measure",
+    "explain": "explaining.measure",
     "compile": "compiling.measure",
     "startup": "compiling.startup",
     "first_step": "first_step.measure",

@@ -129,12 +129,11 @@ def _explanation(spec: JobSpec) -> Iterator[Row]:
         return
     of = "rows of the query" if spec.explanation.background else "rows that the model keeps of its training"
     yield "explanation", "background", of, "with which each row is compared"
-    yield (
-        "explanation",
-        "samples",
-        f"{spec.explanation.samples:,}",
-        f"{'up to ' * (predictions > 1)}{predictions:,} prediction{'' if predictions == 1 else 's'} for each row",
-    )
+    cost = f"{'up to ' * (predictions > 1)}{predictions:,} prediction{'' if predictions == 1 else 's'} for each row"
+    if spec.explanation.method:
+        yield "explanation", "method", "expected gradients", "of numbers; ids are exchanged one after another"
+        cost = f"{spec.explanation.samples:,} gradients for each row"
+    yield "explanation", "samples", f"{spec.explanation.samples:,}", cost
 
 
 def _model(plan: TrainingPlan, spec: JobSpec) -> Rows:

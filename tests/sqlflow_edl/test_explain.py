@@ -233,3 +233,39 @@ def test_the_unit_of_contributions_is_named(session: Session, model: str, unit: 
 def test_global_explain_of_one_training_row_has_the_columns_of_its_reference(session: Session) -> None:
     found = last(session, f"SELECT * FROM ML.GLOBAL_EXPLAIN(MODEL churn, ({ONE}))").to_arrow()
     assert found.column_names == ["feature", "attribution"]
+
+
+GRADIENTS = "TO EXPLAIN churn WITH explain.method = expected_gradients"
+
+
+def test_expected_gradients_of_one_row_are_near_to_its_shapley_values(session: Session) -> None:
+    [gradients] = last(session, f"{ONE} {GRADIENTS} INTO why; SELECT * FROM why").to_arrow().to_pylist()
+    walked = row_of(session, f"{ONE} TO EXPLAIN churn INTO why; SELECT * FROM why")
+    np.testing.assert_allclose(shares(gradients), shares(walked), atol=0.06)
+    [whole] = (
+        last(session, f"EXPLAIN {ONE} {GRADIENTS} INTO why")
+        .to_arrow()
+        .filter(pa.compute.field("name") == "samples")
+        .to_pylist()
+    )
+    assert whole["why"] == "200 gradients for each row"
+
+
+def test_expected_gradients_of_a_table_rank_its_columns_as_shapley_values_do(session: Session) -> None:
+    found = [
+        last(session, f"SELECT * FROM customers {way}").figures for way in ("TO EXPLAIN churn", GRADIENTS)
+    ]
+    assert [sorted(figures, key=figures.get, reverse=True) for figures in found] == [
+        ["tenure", "plan", "calls"]
+    ] * 2
+
+
+def test_expected_gradients_of_trees_are_refused_with_the_remedy(session: Session) -> None:
+    with pytest.raises(
+        SemanticError, match="explain a single network, and trees@1 is a model of trees"
+    ) as raised:
+        last(session, f"{ONE} TO EXPLAIN trees WITH explain.method = expected_gradients")
+    assert (
+        raised.value.hint
+        == "leave explain.method out: any model is explained by Shapley values, trees by exact ones"
+    )

@@ -19,9 +19,9 @@ import pyarrow as pa
 from edl.arrays import Array
 from edl.data.readers import BatchReader
 from edl.errors import SemanticError
+from edl.evaluation.explaining import explaining_scorer
 from edl.evaluation.prediction import Results, results
 from edl.evaluation.scoring import Scorer, trained_adapter
-from edl.evaluation.shapley import explaining_scorer
 from edl.input.blocks import Blocks
 from edl.program import Program
 from edl.spec import TREES, Explanation, Interval

@@ -43,13 +43,12 @@ from edl.data.readers import BatchReader
 from edl.errors import JobError
 from edl.evaluation.prediction import Results, probabilities, results
 from edl.evaluation.scoring import Scorer
-from edl.frameworks import Adapter
 from edl.frameworks.adapter import ExplainingAdapter
 from edl.input.blocks import Block, Blocks
 from edl.jobs.outcome import JobCancelledError
 from edl.models.background import over_columns
 from edl.program import Program
-from edl.spec import TREES, Explanation, JobSpec, Output, label_offset, matrix_columns
+from edl.spec import Explanation, JobSpec, Output, label_offset, matrix_columns
 from edl.spec.forecast import HOLIDAY, PREFIX, Forecast
 from edl.tasks.ranges import LEAST_ROWS, explained_rows, generator
 
@@ -131,7 +130,7 @@ class Explainer(Scorer):
             raise RuntimeError("what is explained was read to be predicted")
         scores = self._scores_of(block)
         chosen = self._explained_scores(scores)
-        row_scores = _pick(scores, chosen)
+        row_scores = pick_scores(scores, chosen)
         values = self._values(self._like_starts(block.batch), row_scores, chosen)
         return np.column_stack([scores, self._without[chosen], values])
 
@@ -179,7 +178,7 @@ class Explainer(Scorer):
         scores = self._scores_of(self._block(batch))
         chosen = self._explained_scores(scores)
         total, walked = np.zeros((len(scores), len(self._columns))), 0
-        for walk in self._walk(batch, _pick(scores, chosen), chosen):
+        for walk in self._walk(batch, pick_scores(scores, chosen), chosen):
             total, walked = total + walk, walked + 1
             if time.monotonic() >= until:
                 break
@@ -243,7 +242,7 @@ class Explainer(Scorer):
             for name in (batch.schema.names if self.program.edited else self._columns)
         }
         scores = self._scores_of(self._block(pa.RecordBatch.from_pydict(mixed)))
-        scores_passed = np.concatenate([first, _pick(scores, chosen[rows])])
+        scores_passed = np.concatenate([first, pick_scores(scores, chosen[rows])])
         source = np.zeros(is_new.shape, dtype=np.intp)  # the positions in `found` of new scores
         source[0] = np.arange(len(first))
         source[is_new] = np.arange(len(first), len(scores_passed))
@@ -254,7 +253,13 @@ class Explainer(Scorer):
 
     def _scores_of(self, block: Block) -> Floats:
         """Return the scores, (rows, classes), (rows, 1) for a number, or (rows, 1 + quantiles) of a forecast."""
-        scores = super().predict(block)
+        return self._checked_scores(super().predict(block))
+
+    def _scores_of_outputs(self, outputs: Array) -> Floats:
+        """Return the scores of the model's outputs, but for the bounds of a forecast."""
+        return self._checked_scores(self._scores([outputs]))
+
+    def _checked_scores(self, scores: Array) -> Floats:
         label = self.program.spec.label
         if label.has_classes:
             return probabilities(scores, label).astype(np.float64)
@@ -297,7 +302,8 @@ def _mix_column(
     return pa.concat_arrays([cells, start]).take(pa.array(np.where(is_start, starts, rows)))
 
 
-def _pick(scores: Floats, chosen: npt.NDArray[np.intp]) -> Floats:
+def pick_scores(scores: Floats, chosen: npt.NDArray[np.intp]) -> Floats:
+    """Return the explained score of each row, (rows,)."""
     picked: Floats = np.take_along_axis(scores, chosen[:, np.newaxis], axis=1)[:, 0]
     return picked
 
@@ -418,19 +424,3 @@ class TreeExplainer(Scorer):
             for name in names:
                 shares[row, positions[name]] += 1 / len(names)
         return shares
-
-
-def explaining_scorer(
-    program: Program,
-    adapter: Adapter,
-    blocks: Blocks,
-    background: pa.RecordBatch | None,
-    cancelled: threading.Event,
-) -> TreeExplainer | Explainer:
-    """Return what explains the rows of the blocks. background: rows to compare them with, in place of the
-    query's rows.
-    """
-    rows = program.spec.batch_size
-    if program.spec.framework in TREES:
-        return TreeExplainer(program, adapter, rows)
-    return Explainer(program, adapter, rows, blocks, draw(program.spec, blocks, background), cancelled)

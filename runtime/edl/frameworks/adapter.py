@@ -16,7 +16,7 @@ non-trainable numbers that change in training (BatchNorm).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -140,6 +140,18 @@ class ExplainingAdapter(Adapter, Protocol):
 
     def contributions(self, features: Features) -> Array:
         """Return Shapley values of the matrix's columns and the base margin, (n, outputs, columns + 1)."""
+        ...
+
+
+class DifferentiableAdapter(Adapter, Protocol):
+    """Network: its outputs have gradients by their inputs."""
+
+    def input_gradients(self, features: Features, slopes_of: Callable[[Array], Array]) -> dict[str, Array]:
+        """Return the gradient of a score by each array of numbers, in its shape.
+
+        features: arrays by name; the model infers as in `predict`. slopes_of: the derivatives of the score by the
+        outputs, float32 in their shape, of these outputs.
+        """
         ...
 
 

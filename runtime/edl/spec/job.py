@@ -266,8 +266,14 @@ class Cluster(Struct, frozen=True):
     max_workers: int | msgspec.UnsetType = msgspec.UNSET
 
 
+Method = Literal["expected_gradients"] | msgspec.UnsetType  # unset: Shapley values
+
+
 class Explanation(Struct, frozen=True):
-    """Settings of an explanation by Shapley values of the columns, see `edl.evaluation.shapley`.
+    """Settings of an explanation by contributions of the columns.
+
+    `method`: unset, Shapley values (`edl.evaluation.shapley`); of networks also expected gradients
+    (`edl.evaluation.expected_gradients`).
 
     `level` is the model, for the importance of each column over all rows, or each of the rows. `samples` is the
     number of rows that a row is compared with; more make the values more exact and take longer. They are background
@@ -279,6 +285,7 @@ class Explanation(Struct, frozen=True):
     samples: int = 32
     background: Literal["query"] | msgspec.UnsetType = msgspec.UNSET
     rows: int | msgspec.UnsetType = msgspec.UNSET
+    method: Method = msgspec.UNSET
 
 
 class Output(Struct, frozen=True):

@@ -11,6 +11,7 @@ from edl.spec import TREES, Explanation, JobSpec, Training
 
 LEAST_ROWS = 8192  # of a block that `feed` is called on, where there are as many
 STREAMED_ROWS = 65_536  # of a task that is streamed in blocks
+SAMPLES_OF_PASS = 32  # of expected gradients
 ENOUGH_TASKS = 4096  # some for each of as many workers as a job may have
 
 
@@ -27,10 +28,13 @@ def task_rows(batch_size: int, minibatches: int = 0) -> int:
 def explained_rows(spec: JobSpec) -> int:
     """Return the rows of a block to explain.
 
-    A forward pass takes all stations of a walk at once, so a block has fewer rows if walks are many. Cancelling or
-    preempting a worker waits for one block.
+    A forward pass takes all stations of a walk at once, so a block has fewer rows if walks are many; a pass of expected
+    gradients takes some samples of each row. Cancelling or preempting a worker waits for one block.
     """
-    samples = (spec.explanation or Explanation()).samples
+    explanation = spec.explanation or Explanation()
+    if explanation.method:
+        return max(1, spec.batch_size // SAMPLES_OF_PASS)
+    samples = explanation.samples
     stations = max(1, len(spec.columns) - 1)
     return max(1, spec.batch_size // (stations * -(-samples // Explanation().samples)))
 

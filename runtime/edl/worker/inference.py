@@ -14,10 +14,11 @@ from edl.arrays import Array
 from edl.data import Reader
 from edl.data.results import ResultSink
 from edl.errors import JobError
+from edl.evaluation.explaining import explaining_scorer
 from edl.evaluation.prediction import Results, results
 from edl.evaluation.reports import MeasurementReport, finding
 from edl.evaluation.scoring import Scorer, trained_adapter
-from edl.evaluation.shapley import explaining_scorer, row_values
+from edl.evaluation.shapley import row_values
 from edl.input.blocks import Blocks
 from edl.jobs.events import PHASES, Observer
 from edl.jobs.outcome import Outcome

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
 
 from edl import spec
-from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
+from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, raise_all
 from edl.models.archive import Archive
 from sqlflow_edl.analysis import uncertainty
 from sqlflow_edl.analysis.inference.used_model import (
@@ -16,6 +16,7 @@ from sqlflow_edl.analysis.inference.used_model import (
     cluster_of,
     columns,
     columns_read,
+    has_input_gradients,
     spec_of,
     value_of,
 )
@@ -39,6 +40,8 @@ EXPLAINERS = {
     )
 }
 
+EXPECTED_GRADIENTS: Literal["expected_gradients"] = "expected_gradients"
+GRADIENT_SAMPLES = 200  # of expected gradients: as many background rows as a model keeps
 LEAST_SAMPLES = 4
 WALKED = 3200  # samples times columns, above which a row is compared with fewer samples
 WALKED_BY_MODELS = 300  # the same of an ensemble, for its importances: samples times columns times models
@@ -92,6 +95,10 @@ def explanation(
                 else f"predict into a table, and compare the means of its columns: GROUP BY {column}",
             )
         )
+    method: spec.job.Method = msgspec.UNSET
+    if "explain.method" in attributes and attributes["explain.method"].value == EXPECTED_GRADIENTS:
+        method = EXPECTED_GRADIENTS
+        errors += _check_gradients(trained, reference, attributes["explain.method"].span)
     raise_all(errors)
     table = str(statement.into[0]) if statement.into else ""
     of_rows = attributes["explain.level"].value == "rows" if "explain.level" in attributes else bool(table)
@@ -104,15 +111,29 @@ def explanation(
         temperature=uncertainty.temperature(model),
         explanation=spec.Explanation(
             "rows" if of_rows else "model",
-            value_of(attributes, "explain.samples", default_samples(trained, of_rows=of_rows)),
+            value_of(attributes, "explain.samples", default_samples(trained, of_rows=of_rows, method=method)),
             _background(model, attributes),
             msgspec.UNSET
             if of_rows or trained.forecast is not None  # a sample has no whole series
             else value_of(attributes, "explain.rows", sampled_rows(trained)) or msgspec.UNSET,
+            method,
         ),
         output=spec.Output(table, predicted, keep),
         batch_size=value_of(attributes, "explain.batch_size", trained.batch_size),
         cluster=cluster_of(attributes, "explain"),
+    )
+
+
+def _check_gradients(trained: spec.JobSpec, reference: str, span: Span) -> Iterator[SQLFlowError]:
+    """Yield an error if expected gradients do not explain the model."""
+    if has_input_gradients(trained):
+        return
+    what = "a model of trees" if trained.framework in spec.TREES else "no network of the compiler"
+    what = what if trained.forecast is None else "a forecast"
+    yield SemanticError(
+        f"expected gradients explain a single network, and {reference} is {what}",
+        span=span,
+        hint="leave explain.method out: any model is explained by Shapley values, trees by exact ones",
     )
 
 
@@ -129,7 +150,9 @@ def one_row_explanation(
         return None
     if "explain.level" in keys or planned.output.name:
         return None
-    samples = explanation.samples if "explain.samples" in keys else default_samples(trained, of_rows=True)
+    samples = explanation.samples
+    if "explain.samples" not in keys:
+        samples = default_samples(trained, of_rows=True, method=explanation.method)
     of_row = msgspec.structs.replace(explanation, level="rows", samples=samples, rows=msgspec.UNSET)
     keep = tuple(name for name in planned.columns if name.casefold() != planned.output.column.casefold())
     output = msgspec.structs.replace(planned.output, keep=keep)
@@ -144,12 +167,14 @@ def _background(model: Archive, attributes: Mapping[str, Resolved]) -> Literal["
     return "query" if asks_for_query or not model.has_background else msgspec.UNSET
 
 
-def default_samples(trained: spec.JobSpec, *, of_rows: bool) -> int:
+def default_samples(trained: spec.JobSpec, *, of_rows: bool, method: spec.job.Method = msgspec.UNSET) -> int:
     """Return the background rows that each row is compared with where nothing is written.
 
     The predictions of a row grow with samples times columns, and each is slower the more columns the model has. The
     importance for an ensemble is a mean over many rows, so that each row needs fewer.
     """
+    if method:
+        return GRADIENT_SAMPLES
     columns, most = max(len(trained.columns), 1), WALKED
     if trained.members and not of_rows:
         columns, most = columns * _models(trained), WALKED_BY_MODELS

@@ -11,6 +11,7 @@ from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
 from edl.spec.forecast import PREFIX
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.query_errors import MissingColumnsError, NoModelError
+from sqlflow_edl.analysis.entries import NETWORKS
 from sqlflow_edl.analysis.inference.column_types import expression_of_training
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow, Dictionary, Resolved
@@ -53,7 +54,7 @@ def used_model_notes(statement: ast.Statement, trained: spec.JobSpec, used: spec
             if any(attribute.key.casefold() == "explain.samples" for attribute in statement.attributes):
                 sentences.append("explain.samples has no effect: the Shapley values of trees are exact")
             return tuple(sentences)
-        return (*sentences, *_compared_with_query(used))
+        return (*sentences, *_compared_with_query(used), *_many_columns(statement, used))
     decided = _of_training(statement, trained, used)
     taken = [column for column in used.columns if column.casefold() == used.output.column.casefold()]
     if used.kind == "predict" and taken:
@@ -89,6 +90,7 @@ def with_rows(planned: spec.JobSpec, rows: int, digest: str) -> tuple[spec.JobSp
     )
 
 
+MANY_COLUMNS = 100
 FEW_ROWS = 30  # of a query that are compared with each other
 
 
@@ -120,17 +122,38 @@ def _compared_with_query(used: spec.JobSpec) -> tuple[str, ...]:
     return (f"these {used.rows.total} rows are compared with each other alone: {why}",)
 
 
+def has_input_gradients(trained: spec.JobSpec) -> bool:
+    """Return True if the model is a network of the compiler, which expected gradients explain."""
+    is_network = trained.framework in NETWORKS and trained.forecast is None
+    has_numbers = all(feature.array != "texts" for feature in trained.features)
+    return is_network and has_numbers and not trained.edited and trained.zoo is None
+
+
+def _many_columns(statement: ast.Statement, used: spec.JobSpec) -> tuple[str, ...]:
+    """Return a note on a network of so many columns that few rows are compared."""
+    explanation, columns = used.explanation, len(used.columns)
+    is_written = any(
+        attribute.key.casefold() in ("explain.method", "explain.samples")
+        for attribute in statement.attributes
+    )
+    if explanation is None or is_written or columns <= MANY_COLUMNS or not has_input_gradients(used):
+        return ()
+    few = f"each row is compared with {explanation.samples} rows for its {columns:,} columns"
+    return (f"{few}; WITH explain.method = expected_gradients takes less time",)
+
+
 def time_zone_notes(trained: spec.JobSpec, query: spec.Query) -> Iterator[str]:
     """Yield a note for each timestamp of the model that has a time zone either in its training or in the query.
 
     A zoned one counts in UTC, one without a zone as it is written, so that their hours and days may differ.
     """
     types = {field.name.casefold(): field.type for field in query.schema}
+    columns_of_model = frozenset(trained.columns)
     for field in trained.query.schema:
         here = types.get(field.name.casefold(), "")
         are_timestamps = here.startswith(_TIMESTAMP) and field.type.startswith(_TIMESTAMP)
         if (
-            field.name not in trained.columns
+            field.name not in columns_of_model
             or not are_timestamps
             or (_ZONED in here) == (_ZONED in field.type)
         ):

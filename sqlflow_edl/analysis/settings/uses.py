@@ -107,11 +107,20 @@ EXPLAIN = (
         low=0,
     ),
     AttributeRow(
+        "explain.method",
+        "text",
+        "Contributions of the columns: shapley, or for a network expected_gradients, which take much less time "
+        "for many columns. The Shapley values of trees are exact.",
+        "shapley",
+        choices=("shapley", "expected_gradients"),
+    ),
+    AttributeRow(
         "explain.samples",
         "integer",
         "Number of random background rows for each row; more rows are more exact and slower. For more "
         "than 100 columns, the default is 3,200 divided by their number, and at least 4; for the "
-        "importances of an ensemble, 300 divided by columns and models, from 4 to 32.",
+        "importances of an ensemble, 300 divided by columns and models, from 4 to 32; for expected "
+        "gradients 200.",
         32,
         low=1,
         high=10_000,

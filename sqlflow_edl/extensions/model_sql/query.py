@@ -52,10 +52,8 @@ def model_query(archive: Archive, reference: str, options: QueryOptions, forest:
     spec = prediction_in_memory(archive, reference)
     target = target_named(options.dialect)
     table = _table(options.table, target)
-    stages = Stages(target)
-    columns = Columns(
-        target, schema_of(field for field in spec.query.schema if field.name in spec.columns), stages
-    )
+    stages, read = Stages(target), frozenset(spec.columns)
+    columns = Columns(target, schema_of(field for field in spec.query.schema if field.name in read), stages)
     kept = {
         name: columns.given.add(numbered_name("k", place), user_column(name))
         for place, name in enumerate(options.keep)

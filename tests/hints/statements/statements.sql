@@ -408,6 +408,12 @@ SELECT x, y, w FROM t TO EVALUATE both «LABEL y»;
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 SELECT x, y FROM t TO EXPLAIN of_numbers «USING zzq»;
 
+-- site: sqlflow_edl.analysis.inference.explanation _check_gradients
+-- hint: leave explain.method out: any model is explained by Shapley values, trees by exact ones
+-- take: leave explain.method out
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT x, y FROM t TO EXPLAIN of_numbers «WITH explain.method = expected_gradients»;
+
 -- site: sqlflow_edl.analysis.inference.explanation explanation
 -- hint: predict into a table, and compare the means of its columns: GROUP BY {}
 -- take: compare the means of its columns: (GROUP BY \w+)

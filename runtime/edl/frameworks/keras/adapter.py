@@ -11,7 +11,7 @@ the next one. That is a call of Python, yet not a call of a `tf.function`, which
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -115,6 +115,9 @@ class KerasAdapter(NetworkAdapter):
         )
         self._predict = compile_function(devices.run_on_device(device, self._infer), *rows)
         self._predict_with = compile_function(devices.run_on_device(device, self._infer_with), *rows)
+        self._input_gradients = compile_function(
+            devices.run_on_device(device, self._gradients_of_inputs), *rows, any_rows(outputs)
+        )
         if labels is not None:
             self._prepare_training(rows, labels, outputs, device)
 
@@ -195,6 +198,13 @@ class KerasAdapter(NetworkAdapter):
             outputs, inputs = self._predict_with(replace_lists(features), fetched.blocks, fetched.places)
         embedding = flatten_inputs(inputs[-1].numpy() if inputs else None, len(outputs))
         return outputs.numpy(), {EMBEDDING: embedding}
+
+    def input_gradients(self, features: Features, slopes_of: Callable[[Array], Array]) -> dict[str, Array]:
+        slopes = slopes_of(self.predict(features))
+        fetched = self._fetch_rows(features, train=False)
+        with self._user_code("the model"):
+            gradients = self._input_gradients(replace_lists(features), fetched.blocks, fetched.places, slopes)
+        return {name: gradient.numpy() for name, gradient in gradients.items()}
 
     def standalone(self) -> Any:
         model = getattr(self.model, "inner", self.model)  # within a model that only arranges its outputs
@@ -378,6 +388,18 @@ class KerasAdapter(NetworkAdapter):
         with last_inputs(self.model) as inputs:
             outputs = self._infer(features, blocks, places)
         return outputs, [tf.cast(tensor, tf.float32) for tensor in inputs[-1:]]
+
+    def _gradients_of_inputs(
+        self, features: Any, blocks: Blocks, places: list[Tensor], slopes: Tensor
+    ) -> dict[str, Tensor]:
+        """Return the gradient of the sum of outputs times slopes by each array of numbers."""
+        numbers = {name: tensor for name, tensor in features.items() if tensor.dtype.is_floating}
+        with tf.GradientTape() as tape:
+            tape.watch(numbers)
+            outputs = self._infer(features, blocks, places)
+        zero = tf.UnconnectedGradients.ZERO
+        gradients: dict[str, Tensor] = tape.gradient(outputs, numbers, slopes, zero)
+        return gradients
 
     def _call(self, features: Any, blocks: Blocks, places: list[Tensor], *, training: bool) -> Tensor:
         with self.tables.bound(features, blocks, places):

@@ -236,6 +236,20 @@ class TorchAdapter(NetworkAdapter):
             EMBEDDING: flatten_inputs(array_of(inputs[-1].float()) if inputs else None, len(outputs))
         }
 
+    def input_gradients(self, features: Features, slopes_of: Callable[[Array], Array]) -> dict[str, Array]:
+        self._threads.take(count_rows(features))
+        block = self._block_of(features, train=False)
+        tensors = self._tensors(features)
+        numbers = {
+            name: tensor.requires_grad_() for name, tensor in tensors.items() if tensor.is_floating_point()
+        }
+        self.model.eval()
+        with self._user_code("the model"):
+            outputs = _one_tensor(self._call(tensors, block))
+            slopes = self._tensor(slopes_of(array_of(outputs.detach())))
+            gradients = torch.autograd.grad(outputs, list(numbers.values()), slopes, materialize_grads=True)
+        return dict(zip(numbers, map(array_of, gradients), strict=True))
+
     def get_random(self) -> bytes:
         return self._random.pack()
 

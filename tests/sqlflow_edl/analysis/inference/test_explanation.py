@@ -37,3 +37,8 @@ def test_importances_are_over_a_thousand_rows_and_over_fewer_of_a_large_ensemble
     assert sampled_rows(model(10, 1, 1, 1)) == 1000
     assert sampled_rows(model(100, 1, 1, 1)) == 250
     assert sampled_rows(model(1000, 5, 5, 5)) == 200
+
+
+def test_expected_gradients_compare_a_row_with_as_many_rows_as_a_model_keeps() -> None:
+    found = [default_samples(model(count), of_rows=True, method="expected_gradients") for count in (1, 5000)]
+    assert found == [200, 200]
