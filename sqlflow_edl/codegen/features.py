@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -19,18 +19,32 @@ _ALWAYS = {"mean"}  # written even if it is the default
 LONGEST_INLINE = 20  # entries of a vocabulary or boundaries that stay on the page
 
 
-def features(inputs: Mapping[str, tuple[Feature, ...]], stored: dict[str, bytes]) -> Expression:
-    """Return `fc.Features(…)`, or with several inputs `fc.Inputs(wide=fc.Features(…), deep=fc.Features(…))`."""
+Reason = Callable[[Feature], str]  # of a feature, empty if none is known
+
+
+def features(
+    inputs: Mapping[str, tuple[Feature, ...]], stored: dict[str, bytes], reason: Reason | None = None
+) -> Expression:
+    """Return `fc.Features(…)`, or with several inputs `fc.Inputs(wide=fc.Features(…), deep=fc.Features(…))`.
+
+    Each feature has its reason as a comment.
+    """
     several = len(inputs) > 1
     expressions = tuple(
-        (name, _columns(features, f"{name}_" if several else "", stored)) for name, features in inputs.items()
+        (name, _columns(features, f"{name}_" if several else "", stored, reason))
+        for name, features in inputs.items()
     )
     return CallExpression("fc.Inputs", expressions) if several else expressions[0][1]
 
 
-def _columns(features: tuple[Feature, ...], prefix: str, stored: dict[str, bytes]) -> Expression:
+def _columns(
+    features: tuple[Feature, ...], prefix: str, stored: dict[str, bytes], reason: Reason | None
+) -> Expression:
+    if lags := _lags(features):
+        return lags
     calls = (_call(feature, f"{prefix}f{i}", stored) for i, feature in enumerate(features))
-    return _lags(features) or CallExpression("fc.Features", tuple(calls))
+    remarks = () if reason is None else tuple(map(reason, features))
+    return CallExpression("fc.Features", tuple(calls), remarks)
 
 
 @functools.cache

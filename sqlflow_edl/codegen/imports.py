@@ -76,7 +76,9 @@ def imports(spec: JobSpec, code: str, stored: bool) -> list[str]:
         library.append("from torch import nn")
         if "F" in used:
             library.append("from torch.nn import functional as F")
-    modules = _modules(spec)
+    has_metrics = spec.own is None or "eval_metrics_fn" not in spec.own.functions
+    uses = {"forecasting": spec.forecast, "metrics": has_metrics, "schedules": spec.schedule}
+    modules = [name for name, use in uses.items() if use]
     helpers = [name for name in _HELPERS[spec.framework] if name in used]
     package = "trees" if spec.framework in TREES else spec.framework
     ours = ["from edl import features as fc"]
@@ -90,9 +92,3 @@ def imports(spec: JobSpec, code: str, stored: bool) -> list[str]:
     user_import = [own_import(spec.own)] if spec.own else []
     by_order = (ours, library) if is_keras else (library, ours)
     return list(map("\n".join, filter(None, (standard, *by_order, user_import))))
-
-
-def _modules(spec: JobSpec) -> list[str]:
-    own_metrics = spec.own is not None and "eval_metrics_fn" in spec.own.functions
-    names = ["forecasting"] if spec.forecast else []
-    return [*names, *([] if own_metrics else ["metrics"]), *(["schedules"] if spec.schedule else [])]

@@ -48,7 +48,7 @@ from sqlflow_edl.analysis.models.base import Architecture
 from sqlflow_edl.analysis.user_model import ARCHITECTURE
 from sqlflow_edl.codegen import frameworks, trees
 from sqlflow_edl.codegen.checks import check_names
-from sqlflow_edl.codegen.features import features, series
+from sqlflow_edl.codegen.features import Reason, features, series
 from sqlflow_edl.codegen.imports import imports
 from sqlflow_edl.codegen.source import CallExpression, Expression, Items, comment, layout, literal
 from sqlflow_edl.codegen.user_model import own_model
@@ -69,11 +69,14 @@ class GeneratedProgram:
             path.write_bytes(content)
 
 
-def generate(spec: JobSpec) -> GeneratedProgram:
-    """Return the program of the JobSpec. Raises SpecError if the spec is damaged or was not made by the compiler."""
+def generate(spec: JobSpec, reason: Reason | None = None) -> GeneratedProgram:
+    """Return the program of the JobSpec. Raises SpecError if the spec is damaged or was not made by the compiler.
+
+    reason: of each feature, a comment beside it.
+    """
     check_names(spec)
     try:
-        return _program(spec, _SharedParts())
+        return _program(spec, _SharedParts(reason))
     except (LookupError, TypeError, ValueError, AttributeError, SyntaxError, jinja2.UndefinedError) as error:
         raise SpecError(f"the JobSpec is damaged: {type(error).__name__}: {str(error)[:200]}") from error
 
@@ -81,7 +84,8 @@ def generate(spec: JobSpec) -> GeneratedProgram:
 class _SharedParts:
     """Parts of the programs of a search's candidates, made once for all with the same objects in their JobSpecs."""
 
-    def __init__(self) -> None:
+    def __init__(self, reason: Reason | None) -> None:
+        self.reason = reason
         self._parts: dict[tuple[object, ...], Any] = {}
 
     def get(self, make: Callable[..., Part], *objects: object) -> Part:
@@ -99,7 +103,7 @@ def _program(spec: JobSpec, parts: _SharedParts) -> GeneratedProgram:
     if spec.framework == ENSEMBLE:
         model = _template("ensemble.py.jinja").render(_shared_values(spec, parts), searches=not spec.members)
     elif spec.framework == ONNX:
-        expression, _ = parts.get(_features, spec.inputs)
+        expression, _ = parts.get(_features, spec.inputs, parts.reason)
         model = _template("imported.py.jinja").render(_shared_values(spec, parts), features=expression)
     else:
         model = _template("model.py.jinja").render(_model_values(spec, stored, parts))
@@ -167,15 +171,17 @@ def _template(name: str) -> jinja2.Template:
     return _environment().get_template(name)
 
 
-def _features(inputs: Mapping[str, tuple[Feature, ...]]) -> tuple[str, dict[str, bytes]]:
+def _features(
+    inputs: Mapping[str, tuple[Feature, ...]], reason: Reason | None
+) -> tuple[str, dict[str, bytes]]:
     """Return the expression of the features, and the files of lists that are too long for the page."""
     stored: dict[str, bytes] = {}
-    return layout(features(inputs, stored), prefix="FEATURES = "), stored
+    return layout(features(inputs, stored, reason), prefix="FEATURES = "), stored
 
 
 def _model_values(spec: JobSpec, stored: dict[str, bytes], parts: _SharedParts) -> dict[str, object]:
     """Return the values of model.py.jinja; `definition` is the rendered template of the model. Fill `stored`."""
-    expression, lists = parts.get(_features, spec.inputs)
+    expression, lists = parts.get(_features, spec.inputs, parts.reason)
     stored.update(lists)
     values = {
         **_shared_values(spec, parts),
@@ -183,8 +189,11 @@ def _model_values(spec: JobSpec, stored: dict[str, bytes], parts: _SharedParts) 
         "class_weights": _class_weights(spec),
         "series": series(spec),
         "seed": spec.training.seed,
-        **(_tree_values(spec) if spec.framework in TREES else _network_values(spec)),
     }
+    if spec.framework in TREES:  # their library has the loss and the optimizer
+        values |= {"model": trees.model(spec), "label_losses": [], "loss_body": [], "optimizer": ""}
+    else:
+        values |= _network_values(spec)
     definition = _definition(spec).render(values).rstrip()
     losses = [*values["label_losses"], values["loss_body"]]
     code = "\n".join([definition, *chain.from_iterable(losses), values["optimizer"]])
@@ -246,11 +255,6 @@ def _network_values(spec: JobSpec) -> dict[str, Any]:
         **(own_model(spec, spec.own) if spec.own is not None else {}),
         **architecture.values(spec),
     }
-
-
-def _tree_values(spec: JobSpec) -> dict[str, Any]:
-    """Return the values of the template of trees; their library has the loss and the optimizer."""
-    return {"model": trees.model(spec), "label_losses": [], "loss_body": [], "optimizer": ""}
 
 
 def _shared_values(spec: JobSpec, parts: _SharedParts) -> dict[str, Any]:

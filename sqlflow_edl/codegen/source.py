@@ -10,6 +10,8 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import zip_longest
 
 WIDTH = 100
 
@@ -30,10 +32,14 @@ def literal(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CallExpression:
-    """Call `function(arguments)`; a keyword argument is a pair of name and value."""
+    """Call `function(arguments)`; a keyword argument is a pair of name and value.
+
+    remarks: a comment on each argument, empty for none, or no comments at all. With comments each argument has a line.
+    """
 
     function: str
     arguments: tuple[Expression | tuple[str, Expression], ...]
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +58,10 @@ def layout(expression: Expression, *, indent: int = 0, prefix: str = "", suffix:
 
     prefix, suffix: text before and after it on its line; neither is part of the result. indent: in spaces.
     """
-    text = line(expression)
-    if indent + len(prefix) + len(text) + len(suffix) <= WIDTH or isinstance(expression, str):
+    text, remarks = line(expression), getattr(expression, "remarks", ())
+    if isinstance(expression, str):
+        return text
+    if not any(remarks) and indent + len(prefix) + len(text) + len(suffix) <= WIDTH:
         return text
     inner = indent + 4
     pad = " " * inner
@@ -62,11 +70,12 @@ def layout(expression: Expression, *, indent: int = 0, prefix: str = "", suffix:
         text = "\n".join(rows) if expression.spread else _fill_lines(expression.items, pad)
         return "[\n" + text + "\n" + " " * indent + "]"
     rows = []
-    for argument in expression.arguments:
+    for argument, remark in zip_longest(expression.arguments, remarks, fillvalue=""):
         keyword, value = (f"{argument[0]}=", argument[1]) if isinstance(argument, tuple) else ("", argument)
         if not isinstance(value, str):
             value = layout(value, indent=inner, prefix=keyword, suffix=",")
-        rows.append(f"{pad}{keyword}{value},")
+        row = f"{pad}{keyword}{value},"
+        rows.append(_add_remark(row, remark, pad) if remark else row)
     return expression.function + "(\n" + "\n".join(rows) + "\n" + " " * indent + ")"
 
 
@@ -81,6 +90,14 @@ def line(expression: Expression) -> str:
         keyword, value = (f"{argument[0]}=", argument[1]) if isinstance(argument, tuple) else ("", argument)
         parts.append(keyword + (value if isinstance(value, str) else line(value)))
     return f"{expression.function}({', '.join(parts)})"
+
+
+def _add_remark(row: str, remark: str, pad: str) -> str:
+    """Return the argument with its comment, behind it on its line or else on a line before it."""
+    text = comment(" ".join(remark.split()))
+    if "\n" not in row and len(row) + 2 + len(text) <= WIDTH:
+        return f"{row}  {text}"
+    return f"{pad}{text}\n{row}"
 
 
 def _fill_lines(items: Iterable[str], pad: str) -> str:
@@ -101,6 +118,7 @@ _UNPRINTABLE = re.compile(
 )
 
 
+@lru_cache(maxsize=256)
 def comment(text: str) -> str:
     """Return the text as comment lines; characters that hide or reorder text are replaced.
 

@@ -50,6 +50,11 @@ class Planned:
     warnings: tuple[DataWarning, ...] = ()
     read: RowEstimate | None = None
 
+    @property
+    def reasons(self) -> Reasons:
+        """Reasons of the features."""
+        return Reasons(self.plan.decisions)
+
 
 # no sections of a transform
 _OF_TRAINING = ("optimizer", "schedule", "loss", "metrics", "callbacks", "training", "size")
@@ -170,7 +175,7 @@ def _forecast(plan: TrainingPlan, spec: JobSpec) -> Rows:
 
 
 def _features(planned: Planned, plan: TrainingPlan) -> Rows:
-    reasons, types = Reasons(plan.decisions), text.column_types(planned.spec.query)
+    reasons, types = planned.reasons, text.column_types(planned.spec.query)
     for feature, place in text.features_with_inputs(planned.spec):
         seen = (planned.columns.get(str(source)) for source in sources(feature))
         nulls = [text.nulls(column) for column in seen if column is not None and column.nulls]

@@ -168,9 +168,8 @@ class Compiler:
         """Compile a TRAIN statement from a look at its rows."""
         planned = self.plan(statement)
         warnings = tuple(map(str, planned.warnings))
-        return CompiledStatement(
-            statement, planned.spec, generate(planned.spec), tuple(planned.plan.notes), warnings
-        )
+        program = generate(planned.spec, planned.reasons.find)
+        return CompiledStatement(statement, planned.spec, program, tuple(planned.plan.notes), warnings)
 
     def plan(self, statement: Statement) -> Planned:
         """Plan a TRAIN statement from a look at its rows."""

@@ -38,11 +38,13 @@ from edl.models.registry.records import ModelRecord
 from edl.run.archive import save_transform
 from edl.run.result_tables import store
 from edl.spec import NO_FRAMEWORK, JobSpec
+from sqlflow_edl.analysis.columns.decisions import Reasons
 from sqlflow_edl.analysis.search.limits import Clock
 from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
 from sqlflow_edl.backends.base import LostSightError
 from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.codegen import generate
+from sqlflow_edl.codegen.features import Reason
 from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.reports import job_results, text
 from sqlflow_edl.reports.result import Result
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
 class _Ready:
     """Job with pinned rows.
     weights: archive to start from or to use, or None. on: settings of the Kubernetes job, or None on this machine.
+    reason: of each feature of a training.
     """
 
     folder: JobFolder
@@ -72,6 +75,7 @@ class _Ready:
     intent: Intent
     weights: Path | None
     on: KubernetesSettings | None
+    reason: Reason | None = None
 
 
 LEAST_LEFT = 0.25  # of the time limit of a search by workers
@@ -174,7 +178,7 @@ class JobRunner:
             intent = Intent("train", self._source.url, name, _record(fitted), self._store, rival)
             # for what stores the model, or records its failure, if this process cannot
             write_intent(job.path, intent)
-            ready = _Ready(job, fitted, fixed.pinned, intent, start, on)
+            ready = _Ready(job, fitted, fixed.pinned, intent, start, on, Reasons(plan.decisions).find)
             if fitted.framework == NO_FRAMEWORK:
                 outcome = save_transform(job, fitted, fixed.pinned)
             elif self._compiler.detached:
@@ -272,7 +276,7 @@ class JobRunner:
         """Run the program and return its outcome. A failed training is recorded in the registry as well."""
         if ready.spec.search is not None and not ready.spec.cluster.workers:
             ready.folder.begin_search(self._began)
-        generate(ready.spec).write(ready.folder.program)
+        generate(ready.spec, ready.reason).write(ready.folder.program)
         if ready.spec.cluster.workers:  # a job that outlives this process stores its result itself
             write_intent(ready.folder.path, ready.intent)
         if step := self._submitter.starting(ready.spec, ready.on):
@@ -324,7 +328,7 @@ class JobRunner:
 
     def _detach(self, statement: Statement, ready: _Ready) -> Result:
         """Start the job without waiting for its end."""
-        generate(ready.spec).write(ready.folder.program)
+        generate(ready.spec, ready.reason).write(ready.folder.program)
         write_intent(ready.folder.path, ready.intent)
         self._submitter.leave(ready.folder, ready.spec, ready.pinned, self._observer, ready.on)
         self._continues = True

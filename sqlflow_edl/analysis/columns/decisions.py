@@ -49,25 +49,34 @@ def decision(draft: Draft, fitted: Fitted) -> Decision:
 class Reasons:
     """Reasons of features by the decisions on their columns, found without a search through all decisions."""
 
-    def __init__(self, decisions: Iterable[Decision]) -> None:
-        self._decisions: dict[tuple[str, ...], list[tuple[Fitted, str]]] = {}
-        for one_decision in decisions:
-            if one_decision.fitted is not None:
-                read = tuple(spec.source_columns(one_decision.fitted))
-                self._decisions.setdefault(read, []).append((one_decision.fitted, one_decision.why))
+    def __init__(self, decisions: Sequence[Decision]) -> None:
+        self._decisions = decisions
+        self._by_object = {id(each.fitted): each.why for each in decisions if each.fitted is not None}
 
     def find(self, feature: spec.Feature) -> str:
         """Return the reason of a feature's decision, and the form of a category where none is written."""
-        decisions = self._decisions.get(tuple(spec.source_columns(feature)), [])
-        for fitted, why in decisions:
-            if fitted == feature:
-                return why
-        category = spec.category_of(feature)
-        why = next((why for fitted, why in decisions if spec.category_of(fitted) == category), "")
+        why = self._by_object.get(id(feature))
+        if why is not None:
+            return why
+        category = getattr(feature, "category", None) or spec.category_of(feature)
+        why = self._by_object.get(id(category))
+        why = self._find_equal(feature, category) if why is None else why
         if not why or feature.array != "ids" or not spec.is_category(category):
             return why
         form = "an embedding" if feature.dim else "one-hot"
         return f"{why}; {spec.num_ids(category):,} ids, so {form}"
+
+    def _find_equal(self, feature: spec.Feature, category: object) -> str:
+        """Return the reason of a feature that was made anew since its decision."""
+        columns = tuple(spec.source_columns(feature))
+        alike = [
+            (each.fitted, each.why)
+            for each in self._decisions
+            if each.fitted is not None and tuple(spec.source_columns(each.fitted)) == columns
+        ]
+        equal = [why for fitted, why in alike if fitted == feature]
+        of_category = (why for fitted, why in alike if spec.category_of(fitted) == category)
+        return equal[0] if equal else next(of_category, "")
 
 
 def record_fitting(

@@ -340,6 +340,23 @@ def test_thousands_of_drawn_names_leave_the_shape(repository: object) -> None:
         assert shape(source) == SHAPES[framework]
 
 
+def test_each_feature_has_its_reason_beside_it_or_above_it() -> None:
+    def reason(feature: spec.Feature) -> str:
+        return "by type: a number" if isinstance(feature, spec.Standardize) else "a text of people, " * 5
+
+    lines = generate(job(), reason).files["model.py"].decode().splitlines()
+    [number] = [line for line in lines if "fc.standardize" in line]
+    assert number.endswith(",  # by type: a number")
+    [place] = [place for place, line in enumerate(lines) if "fc.hash_bucket" in line]
+    assert lines[place - 1] == f"    # {('a text of people, ' * 5).strip()}"
+
+
+@pytest.mark.parametrize("reason", HOSTILE)
+def test_a_hostile_reason_leaves_the_program_its_shape(reason: str) -> None:
+    source = generate(job("torch"), lambda _: reason).files["model.py"]
+    assert shape(source) == shape(generate(job("torch")).files["model.py"])
+
+
 def test_a_number_keeps_every_digit() -> None:
     feature = spec.Standardize("x", 0.1 + 0.2, 1e-300)
     source = generate(msgspec.structs.replace(job(), inputs={"features": (feature,)})).files["model.py"]
