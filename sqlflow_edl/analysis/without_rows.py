@@ -16,6 +16,7 @@ import numpy as np
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from sqlflow_edl.analysis import expressions, labels
+from sqlflow_edl.analysis.columns.decisions import Decision
 from sqlflow_edl.analysis.columns.drafts import Draft
 from sqlflow_edl.analysis.rows.increments import INCREMENTAL
 from sqlflow_edl.analysis.rows.row_weights import CLASSES
@@ -41,16 +42,18 @@ _WRITTEN = {
 }
 
 
-def fit(plan: AnyPlan) -> spec.JobSpec:
-    """Return the JobSpec. Raises an error for each thing that only rows tell, all together."""
+def fit(plan: AnyPlan) -> tuple[AnyPlan, spec.JobSpec]:
+    """Return the plan with its decisions, and the JobSpec. Raises an error for each thing that only rows tell, all
+    together.
+    """
     span = plan.statement.select_span
     if isinstance(plan, SearchPlan):
         raise _unknown_error("which model is best", span, "name one without folds: TO TRAIN DNNClassifier")
     classes: dict[str, labels.Values] = {}
     raise_all([*_of_plan(plan), *_of_labels(plan, classes), *_of_features(plan)])
-    few, many = (_fit_counts(plan, classes, rows) for rows in (FEWEST, MANY))
+    (few, _), (many, decisions) = (_fit_counts(plan, classes, rows) for rows in (FEWEST, MANY))
     raise_all(list(_of_defaults(plan, few, many)))
-    return msgspec.structs.replace(many, rows=spec.Rows(False, 0, 0, 0))
+    return replace(plan, decisions=decisions), msgspec.structs.replace(many, rows=spec.Rows(False, 0, 0, 0))
 
 
 def _unknown_error(what: str, span: Span | None, hint: str = "") -> SemanticError:
@@ -177,8 +180,10 @@ def _suggest_function(plan: TrainingPlan, draft: Draft) -> str:
     return f"write COLUMN CATEGORY_HASH({name}, 1000)" if kind is ColumnType.TEXT else f"do not select {name}"
 
 
-def _fit_counts(plan: TrainingPlan, classes: Mapping[str, labels.Values], total: int) -> spec.JobSpec:
-    """Return the JobSpec for so many rows."""
+def _fit_counts(
+    plan: TrainingPlan, classes: Mapping[str, labels.Values], total: int
+) -> tuple[spec.JobSpec, list[Decision]]:
+    """Return the JobSpec for so many rows, and the decisions on its columns."""
     label_classes, first = classes.get(plan.label), plan.notes[:]
     settled = (
         plan.splitting.settle(None, plan.label, plan.has_classes(label_classes))
@@ -192,7 +197,7 @@ def _fit_counts(plan: TrainingPlan, classes: Mapping[str, labels.Values], total:
     rows = spec.Rows(False, total + more, total - last, last + more)
     statistics = _statistics(plan, 0)
     statistics |= dict.fromkeys((plan.label, *others), ColumnStatistics(total, max=1.0))
-    return plan.fit(statistics, rows, label_classes)
+    return plan.fit(statistics, rows, label_classes), plan.decisions
 
 
 def _of_defaults(plan: TrainingPlan, few: spec.JobSpec, many: spec.JobSpec) -> Iterator[SQLFlowError]:

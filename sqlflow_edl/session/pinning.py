@@ -99,7 +99,7 @@ def look(source: data.Source, plan: AnyPlan, *, only_schema: bool = False) -> Pl
     only_schema: the source is a schema file; its tables may have no rows.
     """
     if only_schema and not any(batch.num_rows for batch in source.stream(plan.statement.select)):
-        return Planned(plan, without_rows.fit(plan), {})
+        return Planned(*without_rows.fit(plan), {})
     checks = plan.checks()
     rows = _LookedRows(_without_skipped_rows(source, plan), checks, source)
     planned = rows.fit()

@@ -51,7 +51,7 @@ class Reasons:
 
     def __init__(self, decisions: Sequence[Decision]) -> None:
         self._decisions = decisions
-        self._by_object = {id(each.fitted): each.why for each in decisions if each.fitted is not None}
+        self._by_object = {id(choice.fitted): choice.why for choice in decisions if choice.fitted is not None}
 
     def find(self, feature: spec.Feature) -> str:
         """Return the reason of a feature's decision, and the form of a category where none is written."""
@@ -70,9 +70,9 @@ class Reasons:
         """Return the reason of a feature that was made anew since its decision."""
         columns = tuple(spec.source_columns(feature))
         alike = [
-            (each.fitted, each.why)
-            for each in self._decisions
-            if each.fitted is not None and tuple(spec.source_columns(each.fitted)) == columns
+            (choice.fitted, choice.why)
+            for choice in self._decisions
+            if choice.fitted is not None and tuple(spec.source_columns(choice.fitted)) == columns
         ]
         equal = [why for fitted, why in alike if fitted == feature]
         of_category = (why for fitted, why in alike if spec.category_of(fitted) == category)

@@ -109,7 +109,7 @@ EXPLAIN = (
     AttributeRow(
         "explain.method",
         "text",
-        "Contributions of the columns: shapley, or for a network expected_gradients, which take much less time "
+        "Contributions of the columns: shapley, or for a network expected_gradients. These take much less time "
         "for many columns. The Shapley values of trees are exact.",
         "shapley",
         choices=("shapley", "expected_gradients"),
