@@ -40,7 +40,7 @@ class World:
 class Alone:
     """Process without a master."""
 
-    world = World(0, 1, ("worker-0",))
+    world: World | None = World(0, 1, ("worker-0",))
     group: Group | None = None
     rank, size, step = 0, 1, 0
     leaves = False
@@ -100,7 +100,10 @@ class ScriptMember(GroupMember):
         return self._group.size if self._group is not None else 1
 
     @property
-    def world(self) -> World:
+    def world(self) -> World | None:
+        """Group of this worker, or None between two groups and after the last one."""
+        if self._group is None:
+            return None
         return World(self.rank, self.size, tuple(self._members), self._of_members)
 
     @property

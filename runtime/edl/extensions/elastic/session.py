@@ -242,13 +242,18 @@ class ElasticSession:
         return connection
 
     def _on_regroup(self) -> None:
-        """Call the hooks if the group has other members; all of them have the same state now."""
+        """Call the hooks if the group has other members; all of them have the same state now.
+
+        A worker that waited for the others at the end of the training may have no further group.
+        """
         if self._declared.gradients is not None:
             self._declared.gradients.keep()
-        before, self._world = self._world, self.steps.strategy.world
-        if self._world != before:
-            for hook in self._declared.change_hooks:
-                hook(before, self._world)
+        before, world = self._world, self.steps.strategy.world
+        if world is None or world == before:
+            return
+        self._world = world
+        for hook in self._declared.change_hooks:
+            hook(before, world)
 
     def _end(self, code: int, error: SQLFlowError | None) -> None:
         """Leave the job at the end of the script. An error of ours would occur in every other worker too."""
