@@ -13,6 +13,7 @@ import msgspec
 
 from edl.checkpoints import factory
 from edl.checkpoints.kept import KeptCheckpoint, keeps_checkpoints
+from edl.cluster.kubernetes.api_calls import APIRefusedError
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment, write_deployment
 from edl.data.pinned import read_pinned
 from edl.errors import ClusterError, SemanticError, SpecError, SQLFlowError
@@ -175,7 +176,8 @@ def _start_in_other_pods(
         except BaseException:
             write_deployment(folder.path, before)
             raise
-    continuing.remove_objects(before)
+    with contextlib.suppress(APIRefusedError):  # its namespace is gone, and the rights there with it
+        continuing.remove_objects(before)
     return f"job {folder.id} is on {folder.status().place}: {resumption.point_of(state)}"
 
 
@@ -191,7 +193,8 @@ def _start_here(folder: JobFolder, spec: JobSpec, intent: Intent) -> str:
     cluster.write_run_spec(with_surroundings(make_run_spec(spec, None, detached=True)))
     resumption.write_state(folder, state)
     if before is not None:
-        continuing.remove_objects(before)
+        with contextlib.suppress(APIRefusedError):
+            continuing.remove_objects(before)
     cluster.forget_pods()
     folder.update(place="", state="paused", ended="", error="")
     said = resume.resume(folder)

@@ -18,7 +18,7 @@ from edl.cluster.kubernetes.outage import REFUSAL_SECS, Outage
 from edl.cluster.kubernetes.pods import Pod
 from edl.cluster.kubernetes.status_map import read_end, read_snapshot
 from edl.cluster.kubernetes.wishes import wishes_of
-from edl.errors import ClusterError
+from edl.errors import ClusterError, SQLFlowError
 from edl.jobs.event_log import decode_event
 from edl.jobs.events import EpochEnd, Output
 from edl.jobs.failure import Failed, to_error
@@ -29,7 +29,7 @@ from sqlflow_edl.backends.base import Follower, UnseenEndError
 from sqlflow_edl.backends.kubernetes import status_text
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob
 from sqlflow_edl.backends.kubernetes.logs.master import DRAIN, MasterLogs
-from sqlflow_edl.backends.kubernetes.remains import GONE, judge_absent
+from sqlflow_edl.backends.kubernetes.remains import GONE, has_checkpoint, judge_absent
 from sqlflow_edl.backends.kubernetes.waiting import HANGS, MOST_VAIN, SilentMaster, VainMasters, Waits
 from sqlflow_edl.reports.text import duration
 
@@ -38,6 +38,7 @@ START_LOOK = 0.5  # the same until the master runs
 LEAVES = "terminated: "  # of a master that was asked to end
 SAME_LOSS = 1e-6  # share by which two sums of the losses of the same tasks may differ
 DELETED_SECS = 60.0  # a Job that was seen less than this before it was missed was deleted, while it ran
+LEAVING_SECS = 20.0  # for the pods of a deleted namespace to end: they may write a checkpoint before
 
 End = Outcome | Failed
 
@@ -230,7 +231,11 @@ class Following:
         if refused and self._objects.is_namespace_ending():
             raise self._deletion()
         is_due = self._outage.on_failure(began, refused=refused)
-        if self._outage.refused_secs > REFUSAL_SECS or self._outage.secs > self._policy.longest_outage:
+        if self._outage.refused_secs > REFUSAL_SECS:
+            if has_checkpoint(self._folder):  # pods that were not asked to end would have kept none
+                raise status_text.hidden(self._objects.deployment.namespace)
+            raise error
+        if self._outage.secs > self._policy.longest_outage:
             raise error
         if is_due:
             lasts = duration(self._outage.secs)
@@ -322,12 +327,22 @@ class Following:
             raise self._deletion()
         raise UnseenEndError("unknown", why)
 
-    def _deletion(self) -> JobCancelledError:
-        """Return the error of a job that ran until it was deleted from the cluster."""
-        namespace = self._objects.deployment.namespace
-        if self._objects.is_namespace_ending():
-            return JobCancelledError(f"the namespace {namespace} was deleted, and with it the job")
-        return JobCancelledError("the job was deleted from the cluster")
+    def _deletion(self) -> SQLFlowError:
+        """Return the error of a job that ran until it was deleted from the cluster.
+
+        Whoever deletes a namespace means all that is in it, so its training may go on elsewhere.
+        """
+        if not self._objects.is_namespace_ending():
+            return JobCancelledError("the job was deleted from the cluster")
+        self._wait_for_pods()
+        return status_text.without_namespace(self._objects.deployment.namespace)
+
+    def _wait_for_pods(self) -> None:
+        """Wait until no pod of the job runs, for a while at most."""
+        until = self._clock() + LEAVING_SECS
+        with suppress(ClusterError):
+            while self._clock() < until and any(not pod.has_ended for pod in self._objects.pods()):
+                time.sleep(START_LOOK)
 
     def _say(self, text: str) -> None:
         """Report each message once."""

@@ -41,6 +41,7 @@ class Waits:
         self._since: dict[str, float] = {}  # by name
         self._told: dict[str, float] = {}
         self._podless: float | None = None  # time since which there is no pod of a master
+        self._had_pod = False  # the master had one, which may be deleted
         self._account: float | None = None  # time since which its account is missing
 
     def look(self, waits: Iterable[tuple[str, str]]) -> None:
@@ -73,13 +74,14 @@ class Waits:
     def without_pod(self, masters: list[Pod]) -> str:
         """Return why no pod of a master is there or on its way, once that has lasted; empty if there is one."""
         now = self._clock()
+        self._had_pod |= bool(masters)
         if any(not pod.has_ended for pod in masters):
             self._podless = None
             return ""
         self._podless = now if self._podless is None else self._podless
         if now - self._podless < SILENCE_SECS:
             return ""
-        return NO_NEXT_POD if masters else NO_POD
+        return NO_NEXT_POD if self._had_pod else NO_POD
 
     def never(self, why: str) -> ClusterError | None:
         """Return the error of a first master that can never start for this reason, or None if it may."""

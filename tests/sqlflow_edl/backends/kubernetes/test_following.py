@@ -321,9 +321,25 @@ def test_a_namespace_that_is_deleted_is_named(play: Play, told: Told) -> None:
     play.says(FIRST)
     path = f"/api/v1/namespaces/{play.namespace}"
     told.on(FIRST, lambda: play.cluster.ask("DELETE", path))
-    with pytest.raises(JobCancelledError, match=f"the namespace {play.namespace} was deleted"):
+    with pytest.raises(ClusterError, match=f"the namespace {play.namespace} was deleted"):
         play.handle.follow(told)
-    assert play.folder.status().state == "cancelled"
+    assert play.folder.status().state == "failed"
+
+
+def test_a_training_that_was_kept_when_its_namespace_was_deleted_continues_elsewhere(
+    play: Play, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("following", "handle"):
+        monkeypatch.setattr(f"sqlflow_edl.backends.kubernetes.{module}.has_checkpoint", lambda job: True)
+    monkeypatch.setattr("sqlflow_edl.backends.kubernetes.following.REFUSAL_SECS", 0.5)
+    play.start()
+    play.says(FIRST)
+    told.on(FIRST, lambda: play.cluster.go_wrong(RESTARTED[0]))  # as for a user who may not read namespaces
+    with pytest.raises(ClusterError, match="you may no longer see jobs in the namespace"):
+        play.handle.follow(told)
+    play.cluster.go_wrong()
+    assert play.folder.can_resume
+    assert f"`sqlflow move {play.folder.id} --to kubernetes --namespace NAME` continues" in told.notes[-1]
 
 
 def test_a_follower_leaves_a_job_that_is_paused_at_its_deadline_unless_it_was_resumed_since(
