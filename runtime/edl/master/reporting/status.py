@@ -306,7 +306,8 @@ class Obstacles:
         if text and text != before:
             self._log("; ".join(filter(None, (f"{name} {text}", self._advice))))
         elif before and not text:
-            self._log(f"{name} reaches its peers again")
+            is_source = before.startswith("does not reach the data source")
+            self._log(f"{name} reaches {'the data source' if is_source else 'its peers'} again")
 
     def of(self, name: str, incarnation: int) -> str:
         """Return the report of an instance; empty if there is none of this incarnation."""
