@@ -41,7 +41,7 @@ def test_an_account_without_the_right_to_events_is_asked_once(site: Callable[...
     place.double.requests()
     events = JobEvents(place.double.client(), place.deployment)
     events.log("the job is paused")
-    wait_until(lambda: not events._thread.is_alive())  # noqa: SLF001 - nothing else shows that it has given up
+    wait_until(lambda: not events._thread.is_alive())
     events.log("the job is resumed")
     events.close()
     assert sum("/events" in request for request in place.double.requests()) == 1
