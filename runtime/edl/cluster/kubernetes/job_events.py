@@ -1,4 +1,4 @@
-"""Events of a job's Job, so that `kubectl describe job` tells what its master notes: lost instances, waits, resumptions.
+"""Events of a Job, so that `kubectl describe job` tells what its master notes: lost instances, waits, resumptions.
 
 The right to create events is optional. Without it, and while the API server does not answer, notes are in the log of
 the master alone.
