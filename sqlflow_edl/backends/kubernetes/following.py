@@ -35,6 +35,8 @@ from sqlflow_edl.reports.text import duration
 
 LOOK = 2.0  # seconds between two polls of the objects
 START_LOOK = 0.5  # the same until the master runs
+# The same while no pod waits and the master's log goes on: it tells what happens, and its end leads to a poll at once.
+CALM_LOOK = 10.0
 LEAVES = "terminated: "  # of a master that was asked to end
 SAME_LOSS = 1e-6  # share by which two sums of the losses of the same tasks may differ
 DELETED_SECS = 60.0  # a Job that was seen less than this before it was missed was deleted, while it ran
@@ -77,7 +79,7 @@ class Following:
         self._over_at: float | None = None  # time at which the job was seen to be over
         self._has_looked = False
         self._seen_at: float | None = None  # time at which the Job was last there
-        self._has_started = self._is_queued = False
+        self._has_started = self._is_queued = self._is_calm = False
         self._obstructed_since: float | None = None  # time since which the master cannot start
 
     def until_end(self) -> Outcome:
@@ -110,8 +112,8 @@ class Following:
 
     def _wait_for_event(self) -> End | None:
         """Process the master's output until the next poll is due; return the end of the job if it is in it."""
-        until = self._clock() + (LOOK if self._has_started else START_LOOK)
-        while (wait := until - self._clock()) > 0:
+        began = self._clock()
+        while (wait := began + self._interval() - self._clock()) > 0:
             try:
                 line = self._logs.next(wait)
             except APIRefusedError as error:
@@ -123,6 +125,12 @@ class Following:
             if (end := self._take_line(line)) is not None:
                 return end
         return None
+
+    def _interval(self) -> float:
+        """Return the seconds between the last poll and the next one."""
+        if self._is_calm and not self._silence.has_begun:
+            return CALM_LOOK
+        return LOOK if self._has_started else START_LOOK
 
     def _take_line(self, line: str) -> End | None:
         """Pass on a line of the log: an event, or a text. Return the end of the job if the line is that."""
@@ -139,6 +147,7 @@ class Following:
         elif not self._objects.deployment.has_master:
             self._follower.progress(Output((strip_time(line.rstrip()),)))
         elif line.strip() and not _OF_LIBRARY.match(line):
+            self._is_calm = False
             self._note_line(strip_time(line.rstrip()))
         return None
 
@@ -225,6 +234,7 @@ class Following:
 
         A refusal of what was allowed before is part of an outage for a minute.
         """
+        self._is_calm = False
         refused = isinstance(error, APIRefusedError)
         if not self._has_looked or (refused and self._seen_at is None):
             raise error
@@ -248,6 +258,12 @@ class Following:
             self._say(f"the job is paused; `sqlflow resume {self._folder.id}` continues it")
             return
         waits = list(status_text.list_waiting(self._objects, job, pods))
+        self._is_calm = (
+            self._has_started
+            and not waits
+            and not self._logs.is_last
+            and any(pod.status.phase == "Running" for pod in masters)
+        )
         if not self._has_started:
             for why in (why for name, why in waits if name == status_text.MASTER):
                 if (error := self._waits.never(why)) is not None:

@@ -20,6 +20,7 @@ ACCOUNT_SECS = 30.0  # for which a service account may be missing
 SILENCE_SECS = 10.0  # without a pod of the master until that is told
 # Without a line in the log of a master until its status is watched, and then without a change of that.
 QUIET_SECS = 15.0
+CALM_SECS = 3.0  # without a line, after which its pod is looked at more often
 MOST_VAIN = 3  # ends of masters without progress between them after which the job has failed
 
 NO_POD = "the cluster's job controller has not made its pod yet"
@@ -138,6 +139,11 @@ class SilentMaster:
         self._heard = clock()  # time of the last line of a log
         self._updated = ""  # date in the last status
         self._changed = 0.0  # time since which the status has that date
+
+    @property
+    def has_begun(self) -> bool:
+        """True if no line has come for some time."""
+        return self._clock() - self._heard >= CALM_SECS
 
     def begin_anew(self) -> None:
         """Begin anew: a line has come, or no master runs."""

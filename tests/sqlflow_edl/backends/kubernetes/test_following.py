@@ -16,7 +16,7 @@ from edl.jobs.snapshot import Snapshot
 from edl.logs import add_time
 from sqlflow_edl.backends.base import LostSightError, UnseenEndError
 from sqlflow_edl.backends.find import summaries
-from sqlflow_edl.backends.kubernetes.following import Following
+from sqlflow_edl.backends.kubernetes.following import CALM_LOOK, LOOK, Following
 from sqlflow_edl.backends.kubernetes.submit import follow_job
 from tests.edl.cluster.local.conftest import wait_until
 from tests.kubernetes.faults import Fault
@@ -358,3 +358,23 @@ def test_a_follower_leaves_a_job_that_is_paused_at_its_deadline_unless_it_was_re
     play.cluster.ask("PUT", path, job)
     play.says(DONE)
     assert play.handle.follow(told) == DONE
+
+
+@pytest.mark.parametrize(("pause", "is_seldom"), [(CALM_LOOK, True), (LOOK, False)])
+def test_a_job_is_polled_seldom_while_its_master_tells_all(
+    play: Play, told: Told, monkeypatch: pytest.MonkeyPatch, pause: float, is_seldom: bool
+) -> None:
+    monkeypatch.setattr("sqlflow_edl.backends.kubernetes.following.CALM_LOOK", pause)
+    clock = itertools.count()  # a hundredth of a second each time it is asked
+    play.start()
+    play.says(FIRST)
+    following = Following(play.handle._objects, play.folder, told, clock=lambda: next(clock) / 100)  # noqa: SLF001
+    told.on(FIRST, lambda: play.says(*[TALLY] * 600, DONE))
+    play.cluster.requests()
+    assert following.until_end() == DONE
+    polls = [
+        line
+        for line in play.cluster.requests()
+        if line.startswith("GET") and line.endswith(f"/jobs/{play.name}")
+    ]
+    assert (len(polls) <= 4) == is_seldom
