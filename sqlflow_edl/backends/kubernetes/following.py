@@ -243,7 +243,7 @@ class Following:
         is_due = self._outage.on_failure(began, refused=refused)
         if self._outage.refused_secs > REFUSAL_SECS:
             if has_checkpoint(self._folder):  # pods that were not asked to end would have kept none
-                raise status_text.hidden(self._objects.deployment.namespace)
+                raise status_text.hidden_job(self._objects.deployment.namespace)
             raise error
         if self._outage.secs > self._policy.longest_outage:
             raise error

@@ -145,6 +145,9 @@ class KubernetesJobHandle:
     def _steered_job(self) -> SteeredKubernetesJob:
         return SteeredKubernetesJob(self.folder, self._objects)
 
+    def pods(self) -> list[Pod]:
+        return self._objects.pods()
+
     def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[PodLogs]:
         return PodLogs(self._objects, instance, follow=follow)
 

@@ -131,7 +131,7 @@ def without_namespace(namespace: str) -> ClusterError:
     return ClusterError(f"the namespace {namespace} was deleted, and with it the job", hint=ELSEWHERE)
 
 
-def hidden(namespace: str) -> ClusterError:
+def hidden_job(namespace: str) -> ClusterError:
     """Return the error of a job that its user may no longer see, and that has kept its training."""
     return ClusterError(f"{hidden_remark(namespace)}; its data source has a checkpoint of it", hint=ELSEWHERE)
 

@@ -368,7 +368,7 @@ def test_a_job_is_polled_seldom_while_its_master_tells_all(
     clock = itertools.count()  # a hundredth of a second each time it is asked
     play.start()
     play.says(FIRST)
-    following = Following(play.handle._objects, play.folder, told, clock=lambda: next(clock) / 100)  # noqa: SLF001
+    following = Following(play.handle._objects, play.folder, told, clock=lambda: next(clock) / 100)
     told.on(FIRST, lambda: play.says(*[TALLY] * 600, DONE))
     play.cluster.requests()
     assert following.until_end() == DONE
