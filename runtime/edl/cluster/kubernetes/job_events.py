@@ -31,11 +31,12 @@ _REASONS = (
     (re.compile(r"ran out of memory"), "OutOfMemory", "Warning"),
     (re.compile(r" waits: |there is no room"), "NoRoom", "Warning"),
     (re.compile(r"training (resumes|restarts)|is resumed"), "Resumed", "Normal"),
-    (re.compile(r"preempted|evicted|is to end|are to end|the next master"), "Preempted", "Normal"),
+    (re.compile(r"the next master continues"), "MasterReplaced", "Normal"),
+    (re.compile(r"preempted|evicted|is to end"), "Preempted", "Normal"),
     (re.compile(r"is paused"), "Paused", "Normal"),
     (re.compile(r"^workers: |^parameter servers: |automatic number"), "Scaled", "Normal"),
+    (re.compile(r"not reach|left out of the group"), "Unreachable", "Warning"),
     (re.compile(r"\blost\b|killed|failed|crashed|is stopped|did not join"), "InstanceLost", "Warning"),
-    (re.compile(r"does not reach|has not reached"), "Unreachable", "Warning"),
 )
 OTHER = ("Note", "Normal")
 
