@@ -102,7 +102,7 @@ class OpenTelemetry:
             "sqlflow.exit_code": "" if end is None else str(end.exit_code),
         }
         began = _seconds(pod.metadata.creation_timestamp or "")
-        ended = _seconds(end.finished_at) if end is not None else time.time()
+        ended = _seconds(end.finished_at or "") if end is not None else time.time()
         error = end.reason or "failed" if end is not None and end.exit_code else ""
         return self._span(f"pod {instance_name(pod)}", parent, began, ended or time.time(), facts, error)
 
