@@ -23,7 +23,7 @@ from edl.cluster.kubernetes.wishes import wishes_of
 from edl.errors import ClusterError, SQLFlowError
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.failure import Failed
-from edl.jobs.job_folder import KEPT, STARTING, JobFolder, State, Status
+from edl.jobs.job_folder import KEPT, LONGEST, STARTING, JobFolder, State, Status
 from edl.jobs.outcome import JobCancelledError, JobPausedError, Outcome
 from edl.jobs.snapshot import Row, Snapshot
 from sqlflow_edl.backends import steering
@@ -212,9 +212,12 @@ class KubernetesJobHandle:
         if end is not None:
             self._settle_absent()
             return ""
-        return (
-            f"{status_text.hidden_remark(self._objects.deployment.namespace)}; this was its last known state"
-        )
+        remark = status_text.hidden_remark(self._objects.deployment.namespace)
+        started = datetime.fromisoformat(self.folder.status().started)
+        if datetime.now(UTC) - started > LONGEST:  # until then it may run, and needs its rows
+            self._record_end("unknown", remark)
+            return ""
+        return f"{remark}; this was its last known state"
 
     def _settle_absent(self) -> Status:
         """Record the end of a job that is gone from the cluster; `unknown` if nothing shows it. That is asked again."""

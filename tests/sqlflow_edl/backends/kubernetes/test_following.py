@@ -342,6 +342,19 @@ def test_a_training_that_was_kept_when_its_namespace_was_deleted_continues_elsew
     assert f"`sqlflow move {play.folder.id} --to kubernetes --namespace NAME` continues" in told.notes[-1]
 
 
+def test_a_job_that_its_user_may_no_longer_see_is_given_up_when_no_job_lasts_so_long(play: Play) -> None:
+    play.start()
+    play.cluster.go_wrong(RESTARTED[0])
+    [summary] = summaries()
+    assert "you may no longer see jobs in the namespace" in summary.remark
+    assert "this was its last known state" in play.handle.details().notes[0]
+    assert play.folder.status().state == "running"
+    play.folder.update(started="2026-01-01T00:00:00.000+00:00")
+    summaries()
+    assert play.folder.status().state == "unknown"
+    play.cluster.go_wrong()
+
+
 def test_a_follower_leaves_a_job_that_is_paused_at_its_deadline_unless_it_was_resumed_since(
     play: Play, told: Told
 ) -> None:
