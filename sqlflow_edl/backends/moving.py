@@ -29,6 +29,7 @@ from sqlflow_edl.backends import resume
 from sqlflow_edl.backends.base import JobHandle
 from sqlflow_edl.backends.kubernetes import continuing, submit
 from sqlflow_edl.backends.kubernetes.apply import deploy, namespace_of
+from sqlflow_edl.backends.kubernetes.remains import has_checkpoint
 from sqlflow_edl.backends.kubernetes.settings import Configuration, KubernetesSettings
 from sqlflow_edl.backends.submit import make_run_spec
 from sqlflow_edl.syntax.ast import Statement
@@ -122,7 +123,15 @@ def _pause(job: JobHandle) -> str:
     folder, said = job.folder, ""
     state = job.details().status.state
     if state != "paused" and not folder.can_resume:
-        said = f"{job.pause()}\n"
+        try:
+            said = f"{job.pause()}\n"
+        except APIRefusedError as error:
+            if not (error.may_pass and has_checkpoint(folder)):
+                raise
+            # Its namespace was deleted, and the user's rights with it. Its pods kept the checkpoint when they ended.
+            ClusterFolder(folder.path).mark_kept()
+            folder.end("failed", error.message)
+            return ""
     elif state != "paused":
         return ""
     snapshot = job.details().snapshot
