@@ -13,6 +13,7 @@ import msgspec
 
 from edl.checkpoints import factory
 from edl.checkpoints.kept import KeptCheckpoint, keeps_checkpoints
+from edl.cluster.kubernetes.api_calls import APIRefusedError
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment, write_deployment
 from edl.data.pinned import read_pinned
 from edl.errors import ClusterError, SemanticError, SpecError, SQLFlowError
@@ -28,6 +29,7 @@ from sqlflow_edl.backends import resume
 from sqlflow_edl.backends.base import JobHandle
 from sqlflow_edl.backends.kubernetes import continuing, submit
 from sqlflow_edl.backends.kubernetes.apply import deploy, namespace_of
+from sqlflow_edl.backends.kubernetes.remains import has_checkpoint
 from sqlflow_edl.backends.kubernetes.settings import Configuration, KubernetesSettings
 from sqlflow_edl.backends.submit import make_run_spec
 from sqlflow_edl.syntax.ast import Statement
@@ -121,7 +123,15 @@ def _pause(job: JobHandle) -> str:
     folder, said = job.folder, ""
     state = job.details().status.state
     if state != "paused" and not folder.can_resume:
-        said = f"{job.pause()}\n"
+        try:
+            said = f"{job.pause()}\n"
+        except APIRefusedError as error:
+            if not (error.may_pass and has_checkpoint(folder)):
+                raise
+            # Its namespace was deleted, and the user's rights with it. Its pods kept the checkpoint when they ended.
+            ClusterFolder(folder.path).mark_kept()
+            folder.end("failed", error.message)
+            return ""
     elif state != "paused":
         return ""
     snapshot = job.details().snapshot
@@ -175,7 +185,8 @@ def _start_in_other_pods(
         except BaseException:
             write_deployment(folder.path, before)
             raise
-    continuing.remove_objects(before)
+    with contextlib.suppress(APIRefusedError):  # its namespace is gone, and the rights there with it
+        continuing.remove_objects(before)
     return f"job {folder.id} is on {folder.status().place}: {resumption.point_of(state)}"
 
 
@@ -191,7 +202,8 @@ def _start_here(folder: JobFolder, spec: JobSpec, intent: Intent) -> str:
     cluster.write_run_spec(with_surroundings(make_run_spec(spec, None, detached=True)))
     resumption.write_state(folder, state)
     if before is not None:
-        continuing.remove_objects(before)
+        with contextlib.suppress(APIRefusedError):
+            continuing.remove_objects(before)
     cluster.forget_pods()
     folder.update(place="", state="paused", ended="", error="")
     said = resume.resume(folder)

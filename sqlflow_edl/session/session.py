@@ -48,7 +48,11 @@ if TYPE_CHECKING:
     from sqlflow_edl.session.compiler import CompiledStatement, Compiler
     from sqlflow_edl.session.runner import JobRunner
 
-TRACKED_BY = ("OPENLINEAGE_", "MLFLOW_TRACKING_URI")  # variables of systems that follow statements
+TRACKED_BY = (
+    "OPENLINEAGE_",
+    "MLFLOW_TRACKING_URI",
+    "OTEL_EXPORTER_OTLP_",
+)  # variables of systems that follow statements
 _DESCRIBE = re.compile(r"(?i)\s*DESC(?:RIBE)?\s+([\w.]+)\s*;?\s*")
 
 

@@ -72,17 +72,17 @@ def select_variables(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in present.items() if not ("://" in value and "@" in value)}
 
 
-def master_timeout(environment: Mapping[str, str]) -> float:
+def master_timeout(environment: Mapping[str, str], default: float = MASTER_SECS) -> float:
     """Return the seconds of silence before a master is replaced. Raises SpecError if the variable is no such number."""
     text = environment.get(MASTER_TIMEOUT, "")
     try:
-        seconds = float(text) if text else MASTER_SECS
+        seconds = float(text) if text else default
     except ValueError:
         seconds = math.nan
     if not 1 <= seconds < math.inf:
         raise SpecError(
             f"{MASTER_TIMEOUT} is {text!r}, not a number of seconds, at least 1",
-            hint=f"leave it out for {MASTER_SECS:g}",
+            hint=f"leave it out for {default:g}",
         )
     return seconds
 

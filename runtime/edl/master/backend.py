@@ -15,6 +15,7 @@ from edl.jobs.event_log import Event
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import Snapshot
+from edl.logs import log
 from edl.master.instances.instance_manager import REGISTER_SECS
 from edl.master.state_store import StateStore
 
@@ -57,7 +58,7 @@ class Backend:
     (0: none), `clock` returns seconds that never go back, `interval` is the number of seconds between two progress
     events, `register_secs` the time for a running process to register, and `wait_secs` the time that the job may wait
     for instances without which it does not go on. `relayed` holds the output and other files of a job if its client
-    sees no folder of the instances. `kept` keeps a checkpoint that outlives them.
+    sees no folder of the instances. `kept` keeps a checkpoint that outlives them. `log` takes the notes for users.
     """
 
     cluster: Cluster
@@ -80,3 +81,4 @@ class Backend:
     show_end: Callable[[End], None] = lambda end: None
     relayed: Keeper | None = None
     kept: KeptCheckpoint | None = None
+    log: Callable[[str], None] = log

@@ -20,6 +20,7 @@ from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.cluster import KubernetesCluster
 from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment
+from edl.cluster.kubernetes.job_events import JobEvents
 from edl.cluster.kubernetes.output_maps import OutputMaps
 from edl.cluster.kubernetes.state_store import ConfigMapStateStore
 from edl.cluster.kubernetes.status_map import StatusMap
@@ -93,6 +94,7 @@ def connect_master(
         closing(JobWishes(api, deployment)) as wishes,
         closing(KubernetesCluster(api, deployment, workers)) as cluster,
         closing(OutputMaps(api, deployment)) as output,
+        closing(JobEvents(api, deployment)) as job_events,
     ):
         job = JobFolder(folder.job)
         result_store: ResultStore = SourceResultStore(job, intent) if intent.source else ClientResultStore()
@@ -112,6 +114,7 @@ def connect_master(
             wait_secs=deployment.policy.longest_wait,
             supervised=False,
             end_instances=lambda: cluster.end_all(GRACE),
+            log=job_events.log,
             kept=KeptCheckpoint(intent.source, job.id)
             if keeps and keeps_checkpoints(intent.source)
             else None,

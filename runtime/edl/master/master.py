@@ -121,7 +121,7 @@ def restore_tasks(
         state,
         _recovery(spec),
         lease_secs=lease_secs,
-        log=log,
+        log=backend.log,
         checkpoints=checkpoints,
         task_timeout=spec.cluster.task_timeout,
     )
@@ -291,7 +291,7 @@ class Master:
             else:
                 await self._keeping.keep_if_quick()
             await self._state_loop.write()
-            log("terminated: the next master continues from here")
+            self._backend.log("terminated: the next master continues from here")
             await self._keep_curves()
             return exit_codes.PREEMPTED
         return await self._end_stopped(stopped.result())
@@ -310,7 +310,7 @@ class Master:
             await self._state_loop.write()
             self._reporter.keeping = False
             self._backend.show(self._reporter.snapshot())
-            log("the job is paused")
+            self._backend.log("the job is paused")
             state = self._tasks.state
             if state.held:  # the hint tells followers whether it was resumed since
                 self._backend.events.write(Failed(JobPausedError.code, state.held, state.resumed))
@@ -454,7 +454,7 @@ class Master:
         if decision is None:
             return
         self._reporter.scaling = f"automatic number of workers: {decision.reason}"
-        log(self._reporter.scaling)
+        self._backend.log(self._reporter.scaling)
         if decision.workers != self._instances.wanted:
             self._scaling = asyncio.ensure_future(self._set_numbers(decision.workers, None))
 
@@ -481,7 +481,7 @@ class Master:
             self._scaler.submit(action)
         self._on_tick(self._state_loop.now())
         if workers not in (None, before[0]):
-            log(f"workers: {before[0]} → {workers}")
+            self._backend.log(f"workers: {before[0]} → {workers}")
         return before
 
     async def _want(self) -> None:

@@ -26,7 +26,8 @@ from sqlflow_edl.backends.images.builders import check_tag
 from sqlflow_edl.backends.images.registry import LABEL, label_of
 
 NEEDED = ("opt/edl/bin/python", "opt/edl/code/edl/entrypoints/pod.py")  # of the folder
-EMPTIED = ("dev", "proc", "sys", "run", "tmp", "build")  # folders that enter the image empty
+# Folders that enter the image empty; apt fills the last two again.
+EMPTIED = ("dev", "proc", "sys", "run", "tmp", "build", "var/cache/apt", "var/lib/apt/lists")
 # as in runtime/Dockerfile
 ENVIRONMENT = {
     "PATH": "/opt/edl/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -154,8 +155,10 @@ def _files(folder: Path) -> Iterator[tuple[Path, str]]:
         here = Path(place)
         for name in sorted([*folders, *names]):
             yield here / name, str((here / name).relative_to(folder))
-        emptied = EMPTIED if here == folder else ()
-        folders[:] = [name for name in folders if name not in emptied and not os.path.ismount(here / name)]
+        emptied = {folder / name for name in EMPTIED}
+        folders[:] = [
+            name for name in folders if here / name not in emptied and not os.path.ismount(here / name)
+        ]
 
 
 def _add_json(image: tarfile.TarFile, content: dict[str, Any]) -> _Blob:

@@ -18,7 +18,7 @@ from edl.cluster.kubernetes.outage import REFUSAL_SECS, Outage
 from edl.cluster.kubernetes.pods import Pod
 from edl.cluster.kubernetes.status_map import read_end, read_snapshot
 from edl.cluster.kubernetes.wishes import wishes_of
-from edl.errors import ClusterError
+from edl.errors import ClusterError, SQLFlowError
 from edl.jobs.event_log import decode_event
 from edl.jobs.events import EpochEnd, Output
 from edl.jobs.failure import Failed, to_error
@@ -29,15 +29,18 @@ from sqlflow_edl.backends.base import Follower, UnseenEndError
 from sqlflow_edl.backends.kubernetes import status_text
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob
 from sqlflow_edl.backends.kubernetes.logs.master import DRAIN, MasterLogs
-from sqlflow_edl.backends.kubernetes.remains import GONE, judge_absent
+from sqlflow_edl.backends.kubernetes.remains import GONE, has_checkpoint, judge_absent
 from sqlflow_edl.backends.kubernetes.waiting import HANGS, MOST_VAIN, SilentMaster, VainMasters, Waits
 from sqlflow_edl.reports.text import duration
 
 LOOK = 2.0  # seconds between two polls of the objects
 START_LOOK = 0.5  # the same until the master runs
+# The same while no pod waits and the master's log goes on: it tells what happens, and its end leads to a poll at once.
+CALM_LOOK = 10.0
 LEAVES = "terminated: "  # of a master that was asked to end
 SAME_LOSS = 1e-6  # share by which two sums of the losses of the same tasks may differ
 DELETED_SECS = 60.0  # a Job that was seen less than this before it was missed was deleted, while it ran
+LEAVING_SECS = 20.0  # for the pods of a deleted namespace to end: they may write a checkpoint before
 
 End = Outcome | Failed
 
@@ -76,7 +79,7 @@ class Following:
         self._over_at: float | None = None  # time at which the job was seen to be over
         self._has_looked = False
         self._seen_at: float | None = None  # time at which the Job was last there
-        self._has_started = self._is_queued = False
+        self._has_started = self._is_queued = self._is_calm = False
         self._obstructed_since: float | None = None  # time since which the master cannot start
 
     def until_end(self) -> Outcome:
@@ -109,8 +112,8 @@ class Following:
 
     def _wait_for_event(self) -> End | None:
         """Process the master's output until the next poll is due; return the end of the job if it is in it."""
-        until = self._clock() + (LOOK if self._has_started else START_LOOK)
-        while (wait := until - self._clock()) > 0:
+        began = self._clock()
+        while (wait := began + self._interval() - self._clock()) > 0:
             try:
                 line = self._logs.next(wait)
             except APIRefusedError as error:
@@ -122,6 +125,12 @@ class Following:
             if (end := self._take_line(line)) is not None:
                 return end
         return None
+
+    def _interval(self) -> float:
+        """Return the seconds between the last poll and the next one."""
+        if self._is_calm and not self._silence.has_begun:
+            return CALM_LOOK
+        return LOOK if self._has_started else START_LOOK
 
     def _take_line(self, line: str) -> End | None:
         """Pass on a line of the log: an event, or a text. Return the end of the job if the line is that."""
@@ -138,6 +147,7 @@ class Following:
         elif not self._objects.deployment.has_master:
             self._follower.progress(Output((strip_time(line.rstrip()),)))
         elif line.strip() and not _OF_LIBRARY.match(line):
+            self._is_calm = False
             self._note_line(strip_time(line.rstrip()))
         return None
 
@@ -224,13 +234,18 @@ class Following:
 
         A refusal of what was allowed before is part of an outage for a minute.
         """
+        self._is_calm = False
         refused = isinstance(error, APIRefusedError)
         if not self._has_looked or (refused and self._seen_at is None):
             raise error
         if refused and self._objects.is_namespace_ending():
             raise self._deletion()
         is_due = self._outage.on_failure(began, refused=refused)
-        if self._outage.refused_secs > REFUSAL_SECS or self._outage.secs > self._policy.longest_outage:
+        if self._outage.refused_secs > REFUSAL_SECS:
+            if has_checkpoint(self._folder):  # pods that were not asked to end would have kept none
+                raise status_text.hidden_job(self._objects.deployment.namespace)
+            raise error
+        if self._outage.secs > self._policy.longest_outage:
             raise error
         if is_due:
             lasts = duration(self._outage.secs)
@@ -243,6 +258,12 @@ class Following:
             self._say(f"the job is paused; `sqlflow resume {self._folder.id}` continues it")
             return
         waits = list(status_text.list_waiting(self._objects, job, pods))
+        self._is_calm = (
+            self._has_started
+            and not waits
+            and not self._logs.is_last
+            and any(pod.status.phase == "Running" for pod in masters)
+        )
         if not self._has_started:
             for why in (why for name, why in waits if name == status_text.MASTER):
                 if (error := self._waits.never(why)) is not None:
@@ -322,12 +343,22 @@ class Following:
             raise self._deletion()
         raise UnseenEndError("unknown", why)
 
-    def _deletion(self) -> JobCancelledError:
-        """Return the error of a job that ran until it was deleted from the cluster."""
-        namespace = self._objects.deployment.namespace
-        if self._objects.is_namespace_ending():
-            return JobCancelledError(f"the namespace {namespace} was deleted, and with it the job")
-        return JobCancelledError("the job was deleted from the cluster")
+    def _deletion(self) -> SQLFlowError:
+        """Return the error of a job that ran until it was deleted from the cluster.
+
+        Whoever deletes a namespace means all that is in it, so its training may go on elsewhere.
+        """
+        if not self._objects.is_namespace_ending():
+            return JobCancelledError("the job was deleted from the cluster")
+        self._wait_for_pods()
+        return status_text.without_namespace(self._objects.deployment.namespace)
+
+    def _wait_for_pods(self) -> None:
+        """Wait until no pod of the job runs, for a while at most."""
+        until = self._clock() + LEAVING_SECS
+        with suppress(ClusterError):
+            while self._clock() < until and any(not pod.has_ended for pod in self._objects.pods()):
+                time.sleep(START_LOOK)
 
     def _say(self, text: str) -> None:
         """Report each message once."""

@@ -23,7 +23,7 @@ from edl.cluster.kubernetes.wishes import wishes_of
 from edl.errors import ClusterError, SQLFlowError
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.failure import Failed
-from edl.jobs.job_folder import KEPT, STARTING, JobFolder, State, Status
+from edl.jobs.job_folder import KEPT, LONGEST, STARTING, JobFolder, State, Status
 from edl.jobs.outcome import JobCancelledError, JobPausedError, Outcome
 from edl.jobs.snapshot import Row, Snapshot
 from sqlflow_edl.backends import steering
@@ -57,6 +57,11 @@ class KubernetesJobHandle:
             return self._details(status)
         except APIUnreachableError as error:
             return JobDetails(status, notes=(error.message,))
+        except APIRefusedError as error:
+            if not error.may_pass:
+                raise
+            remark = self.settle_hidden()
+            return JobDetails(self.folder.status(), notes=(remark,) if remark else ())
 
     def follow(self, follower: Follower) -> Outcome:
         status = self.folder.status()
@@ -90,9 +95,12 @@ class KubernetesJobHandle:
         except SQLFlowError as error:
             self._record_failure(error.message, has_kept=following.has_kept)
             if self.folder.can_resume:
+                is_elsewhere = error.hint == status_text.ELSEWHERE
+                how = "move" if is_elsewhere else "resume"
+                where = " --to kubernetes --namespace NAME" if is_elsewhere else ""
                 follower.note(
-                    f"`sqlflow resume {self.folder.id}` continues the training; for {KEPT.days} days its data source "
-                    "has its checkpoint"
+                    f"`sqlflow {how} {self.folder.id}{where}` continues the training; for {KEPT.days} days its data "
+                    "source has its checkpoint"
                 )
             raise
         if end is not None:
@@ -136,6 +144,9 @@ class KubernetesJobHandle:
     @property
     def _steered_job(self) -> SteeredKubernetesJob:
         return SteeredKubernetesJob(self.folder, self._objects)
+
+    def pods(self) -> list[Pod]:
+        return self._objects.pods()
 
     def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[PodLogs]:
         return PodLogs(self._objects, instance, follow=follow)
@@ -191,6 +202,22 @@ class KubernetesJobHandle:
             return None
         self._objects.delete()
         return self._record_failure(error.message)
+
+    def settle_hidden(self) -> str:
+        """Record the end of a job that its user may no longer see, if its data source shows it; else return a remark.
+
+        A user's rights go with a namespace that is deleted, and not everybody may read namespaces.
+        """
+        end, _ = judge_absent(self.folder)
+        if end is not None:
+            self._settle_absent()
+            return ""
+        remark = status_text.hidden_remark(self._objects.deployment.namespace)
+        started = datetime.fromisoformat(self.folder.status().started)
+        if datetime.now(UTC) - started > LONGEST:  # until then it may run, and needs its rows
+            self._record_end("unknown", remark)
+            return ""
+        return f"{remark}; this was its last known state"
 
     def _settle_absent(self) -> Status:
         """Record the end of a job that is gone from the cluster; `unknown` if nothing shows it. That is asked again."""

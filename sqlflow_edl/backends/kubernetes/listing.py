@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.api_calls import Calls
+from edl.cluster.kubernetes.api_calls import APIRefusedError, Calls
 from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment
 from edl.cluster.kubernetes.pod_state import waits_in_queue
@@ -61,6 +61,12 @@ def _refresh(group: list[Deployed]) -> dict[str, str]:
                 remarks[folder.id] = waits_in_queue(stored.queue)
             with contextlib.suppress(SpecError):  # the list of jobs reports a damaged status
                 KubernetesJobHandle(folder).settle(stored if stored and stored.is_of(deployment) else None)
+    except APIRefusedError as error:
+        if not error.may_pass:
+            return dict.fromkeys((folder.id for folder, _ in group), error.message)
+        for folder, _ in group:
+            with contextlib.suppress(SpecError):
+                remarks[folder.id] = KubernetesJobHandle(folder).settle_hidden()
     except ClusterError as error:
         return dict.fromkeys((folder.id for folder, _ in group), error.message)
     return remarks

@@ -14,6 +14,10 @@ from sqlflow_edl.backends.kubernetes.logs.pod import PodLog
 
 MASTER = "the master"
 SILENT = "the job is done, but the result from its master can no longer be read"
+ELSEWHERE = (
+    "a training with a checkpoint in its data source continues in another namespace: "
+    "`sqlflow move JOB --to kubernetes --namespace NAME`"
+)
 LEAST_MASTER = 256 << 20  # bytes of memory for a master of unknown size
 PLACE = ", as number "  # precedes the place in a queue
 MOST_ASKED = 5  # pods for which events are requested at a time
@@ -120,6 +124,20 @@ def no_start(name: str, why: str) -> ClusterError:
     elif "not found" in why or "InvalidImageName" in why:
         error.hint = "name an image that the nodes can pull in kubernetes.image"
     return error
+
+
+def without_namespace(namespace: str) -> ClusterError:
+    """Return the error of a job that ran in a namespace until that was deleted."""
+    return ClusterError(f"the namespace {namespace} was deleted, and with it the job", hint=ELSEWHERE)
+
+
+def hidden_job(namespace: str) -> ClusterError:
+    """Return the error of a job that its user may no longer see, and that has kept its training."""
+    return ClusterError(f"{hidden_remark(namespace)}; its data source has a checkpoint of it", hint=ELSEWHERE)
+
+
+def hidden_remark(namespace: str) -> str:
+    return f"you may no longer see jobs in the namespace {namespace}: it was deleted, or your rights were withdrawn"
 
 
 def hopeless(objects: JobObjects, last: Pod, times: int, job_id: str) -> ClusterError:

@@ -114,18 +114,21 @@ class SteeredKubernetesJob:
         Raises ClusterError if the job ends before.
         """
         while True:
-            job = self._objects.job()
-            if job is None or job.is_over:
-                raise ClusterError(
-                    f"job {self.folder.id} has ended before it was paused",
-                    hint=f"see `sqlflow job {self.folder.id}`",
-                )
+            self._check_goes_on(self._objects.job())
             snapshot = read_snapshot(self._objects.status())
             # A master that has succeeded ends the job, though the Job's condition may be late.
             has_begun = any(pod.status.phase in ("Running", "Succeeded") for pod in self._objects.pods())
             if not has_begun or (snapshot is not None and snapshot.paused):
                 return snapshot
             time.sleep(POLL)
+
+    def _check_goes_on(self, job: KubernetesJob | None) -> None:
+        """Raise ClusterError if the job has ended, or was cancelled from another terminal."""
+        if job is None or job.is_over or job.metadata.deletion_timestamp or not self.folder.status().is_alive:
+            raise ClusterError(
+                f"job {self.folder.id} has ended before it was paused",
+                hint=f"see `sqlflow job {self.folder.id}`",
+            )
 
     # Numbers ---------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ ACCOUNT_SECS = 30.0  # for which a service account may be missing
 SILENCE_SECS = 10.0  # without a pod of the master until that is told
 # Without a line in the log of a master until its status is watched, and then without a change of that.
 QUIET_SECS = 15.0
+CALM_SECS = 3.0  # without a line, after which its pod is looked at more often
 MOST_VAIN = 3  # ends of masters without progress between them after which the job has failed
 
 NO_POD = "the cluster's job controller has not made its pod yet"
@@ -41,6 +42,7 @@ class Waits:
         self._since: dict[str, float] = {}  # by name
         self._told: dict[str, float] = {}
         self._podless: float | None = None  # time since which there is no pod of a master
+        self._had_pod = False  # the master had one, which may be deleted
         self._account: float | None = None  # time since which its account is missing
 
     def look(self, waits: Iterable[tuple[str, str]]) -> None:
@@ -73,13 +75,14 @@ class Waits:
     def without_pod(self, masters: list[Pod]) -> str:
         """Return why no pod of a master is there or on its way, once that has lasted; empty if there is one."""
         now = self._clock()
+        self._had_pod |= bool(masters)
         if any(not pod.has_ended for pod in masters):
             self._podless = None
             return ""
         self._podless = now if self._podless is None else self._podless
         if now - self._podless < SILENCE_SECS:
             return ""
-        return NO_NEXT_POD if masters else NO_POD
+        return NO_NEXT_POD if self._had_pod else NO_POD
 
     def never(self, why: str) -> ClusterError | None:
         """Return the error of a first master that can never start for this reason, or None if it may."""
@@ -136,6 +139,11 @@ class SilentMaster:
         self._heard = clock()  # time of the last line of a log
         self._updated = ""  # date in the last status
         self._changed = 0.0  # time since which the status has that date
+
+    @property
+    def has_begun(self) -> bool:
+        """True if no line has come for some time."""
+        return self._clock() - self._heard >= CALM_SECS
 
     def begin_anew(self) -> None:
         """Begin anew: a line has come, or no master runs."""

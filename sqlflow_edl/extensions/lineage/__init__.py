@@ -73,9 +73,16 @@ def _mlflow() -> Callable[[Execution], Tracker]:
     return MLflow
 
 
+def _opentelemetry() -> Callable[[Execution], Tracker]:
+    from sqlflow_edl.extensions.lineage.opentelemetry import OpenTelemetry
+
+    return OpenTelemetry
+
+
 _SYSTEMS = (
     _System("OpenLineage", "OPENLINEAGE_", "lineage", _openlineage),
     _System("MLflow", "MLFLOW_TRACKING_URI", "mlflow", _mlflow, only_training=True),
+    _System("OpenTelemetry", "OTEL_EXPORTER_OTLP_", "", _opentelemetry),
 )
 
 

@@ -90,7 +90,8 @@ def test_the_supervisor_is_known_by_more_than_its_number(tmp_path: Path) -> None
 
 def test_the_master_takes_its_timeout_from_the_environment() -> None:
     assert master_timeout({}) == master_timeout({"EDL_MASTER_TIMEOUT": ""}) == 30.0
-    assert master_timeout({"EDL_MASTER_TIMEOUT": "120"}) == 120.0
+    assert master_timeout({}, 12.0) == 12.0
+    assert master_timeout({"EDL_MASTER_TIMEOUT": "120"}, 12.0) == 120.0
 
 
 @pytest.mark.parametrize("text", ["soon", "0", "-3", "nan", "inf"])

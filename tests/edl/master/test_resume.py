@@ -85,7 +85,7 @@ def test_the_next_master_goes_on_only_with_the_rows_that_the_first_one_had(tmp_p
     )
     checkpoints = StoredCheckpoints(SharedFolder(tmp_path / "checkpoints"), POSITION)
     with closing(FileStateStore(tmp_path / "state")) as store:
-        backend: Any = SimpleNamespace(state_store=store, kept=None)
+        backend: Any = SimpleNamespace(state_store=store, kept=None, log=print)
         tasks = restore_tasks(first, backend, checkpoints, 10.0)
         store.write(encoding.encode(tasks.to_store()[0]))
         restore_tasks(first, backend, checkpoints, 10.0)

@@ -6,8 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from edl.cluster import Change, Instance
-from edl.jobs.events import Tally
+from edl.jobs.events import Progress, Tally
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import ServerCounts, Staleness
 from edl.master.backend import Backend, ClientResultStore
@@ -94,3 +96,21 @@ def test_instances_that_are_cut_off_are_counted_and_described(tmp_path: Path) ->
     }
     [tally] = [event for event in told.events if isinstance(event, Tally)]
     assert (tally.instances, tally.cut_off) == (3, 2)
+
+
+def test_the_rate_of_a_resumed_training_begins_with_its_first_new_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [5_000]
+    monkeypatch.setattr("edl.master.reporting.status.progress.rows", lambda tasks: rows[0])
+    tasks = TaskManager(Plan("predict", 40_000))
+    told: Any = Told()
+    other: Any = None
+    backend = Backend(other, other, told, ClientResultStore(), lambda snapshot: None, "")
+    instances, curves = InstanceManager(tasks, 0), Curves(spec(), tmp_path, tasks)
+    reporter = StatusReporter(spec(kind="predict"), tasks, instances, backend, curves, None, Obstacles(other))
+    for now, trained in ((0.0, 5_000), (20.0, 5_000), (30.0, 5_100), (31.0, 6_100)):
+        rows[0] = trained
+        reporter.publish(now)
+    rates = [event.rows_per_second for event in told.events if isinstance(event, Progress)]
+    assert rates == [0.0, 0.0, 1_000.0]

@@ -53,6 +53,7 @@ class Terminated(msgspec.Struct, rename="camel"):
     exit_code: int = 0
     reason: str = ""
     message: str = ""
+    finished_at: str | None = None  # None if that is unknown
 
 
 class ContainerState(msgspec.Struct):

@@ -53,7 +53,8 @@ class StatusReporter:
         self._published_at = self._written_at = -1.0
         self._events_due, self._snapshots_due = Pace(), Pace(10 * SECS)
         self._tally: Tally | None = None
-        self._rate: RecentRate | None = None  # set with the first rows
+        self._rate: RecentRate | None = None  # set with the first rows of this master
+        self._rows_before = progress.rows(tasks)  # trained or predicted under earlier masters
         self._rows = 0  # at the last event
         self.scaling = ""  # last decision on an automatic number of workers
         self.keeping = False  # a stopped job counts as paused once its checkpoint is kept
@@ -195,8 +196,10 @@ class StatusReporter:
         if rows == self._rows and int(seconds) == int(self._seconds):
             return
         self._seconds = seconds
-        self._rate = self._rate or RecentRate(now, rows)
-        self._rate.add(now, rows)
+        if self._rate is None and rows != self._rows_before:  # the wait for workers before does not count
+            self._rate = RecentRate(now, rows)
+        if self._rate is not None:
+            self._rate.add(now, rows)
         self._rows = rows
         epochs = training.epochs if kind == "train" else 0
         self._backend.events.write(
@@ -204,7 +207,7 @@ class StatusReporter:
                 self._phase,
                 rows,
                 self._total,
-                self._rate.per_second,
+                self._rate.per_second if self._rate is not None else 0.0,
                 state.epoch,
                 epochs,
                 state.step,
@@ -306,7 +309,8 @@ class Obstacles:
         if text and text != before:
             self._log("; ".join(filter(None, (f"{name} {text}", self._advice))))
         elif before and not text:
-            self._log(f"{name} reaches its peers again")
+            is_source = before.startswith("does not reach the data source")
+            self._log(f"{name} reaches {'the data source' if is_source else 'its peers'} again")
 
     def of(self, name: str, incarnation: int) -> str:
         """Return the report of an instance; empty if there is none of this incarnation."""

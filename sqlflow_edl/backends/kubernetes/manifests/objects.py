@@ -74,7 +74,7 @@ class JobManifests:
         self._identity = Identity.of(submission.job, submission.spec, settings, submission.namespace)
         self.name = self._identity.name
         self.namespace = submission.namespace
-        timeout, spec = master_timeout(os.environ), submission.spec
+        timeout, spec = master_timeout(os.environ, pods.SILENT_SECS), submission.spec
         self._first: Literal["master", "program"] = "program" if isinstance(spec, RunnableSpec) else "master"
         threads_each = threads(settings)
         if isinstance(spec, RunnableSpec):

@@ -31,7 +31,10 @@ from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings
 
 VOLUME = "/edl/volume"  # mount path of the volume claim
 START_SECS = 120.0  # time for a master to read its state, before it answers its probe
-PROBE_SECS = 5  # interval of probes
+PROBE_SECS = 2  # interval of probes
+# Of silence until a master is replaced. Its pod ends MASTER_GRACE later, and the Job makes the next one 10 s after
+# that: 35 s in all. Workers hold tasks for 20 s, so that a master that was ended in vain costs little.
+SILENT_SECS = 12.0
 # A master needs a second to write its state. The kubelet gives a hanging one this time too: it ends a pod that does not
 # restart its only container by the grace period of the pod, and ignores that of the probe.
 MASTER_GRACE = 10  # seconds

@@ -26,7 +26,7 @@ from sqlflow_edl.cli.main import main
 def root(tmp_path: Path) -> Path:
     """A file system as small as one can be that is taken."""
     folder = tmp_path / "root"
-    for path in (*NEEDED, "etc/passwd", "tmp/left", "proc/1/stat"):
+    for path in (*NEEDED, "etc/passwd", "tmp/left", "proc/1/stat", "var/lib/apt/lists/left"):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(path)
     (folder / NEEDED[0]).chmod(0o755)
@@ -72,7 +72,8 @@ def test_its_layer_has_all_files_but_the_running_systems(archive: Archive) -> No
     [layer] = manifest["layers"]
     entries = entries_of(archive)
     assert {"bin", "etc", "etc/passwd", "etc/passwd-", "proc", "tmp", *NEEDED} <= entries.keys()
-    assert not {"tmp/left", "proc/1", "proc/1/stat"} & entries.keys()
+    assert "var/lib/apt/lists" in entries
+    assert not {"tmp/left", "proc/1", "proc/1/stat", "var/lib/apt/lists/left"} & entries.keys()
     assert entries["bin"].linkname == "usr/bin"
     assert entries["etc/passwd-"].islnk()
     assert entries[NEEDED[0]].mode == 0o755

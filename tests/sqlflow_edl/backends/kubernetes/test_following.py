@@ -16,7 +16,7 @@ from edl.jobs.snapshot import Snapshot
 from edl.logs import add_time
 from sqlflow_edl.backends.base import LostSightError, UnseenEndError
 from sqlflow_edl.backends.find import summaries
-from sqlflow_edl.backends.kubernetes.following import Following
+from sqlflow_edl.backends.kubernetes.following import CALM_LOOK, LOOK, Following
 from sqlflow_edl.backends.kubernetes.submit import follow_job
 from tests.edl.cluster.local.conftest import wait_until
 from tests.kubernetes.faults import Fault
@@ -321,9 +321,38 @@ def test_a_namespace_that_is_deleted_is_named(play: Play, told: Told) -> None:
     play.says(FIRST)
     path = f"/api/v1/namespaces/{play.namespace}"
     told.on(FIRST, lambda: play.cluster.ask("DELETE", path))
-    with pytest.raises(JobCancelledError, match=f"the namespace {play.namespace} was deleted"):
+    with pytest.raises(ClusterError, match=f"the namespace {play.namespace} was deleted"):
         play.handle.follow(told)
-    assert play.folder.status().state == "cancelled"
+    assert play.folder.status().state == "failed"
+
+
+def test_a_training_that_was_kept_when_its_namespace_was_deleted_continues_elsewhere(
+    play: Play, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("following", "handle"):
+        monkeypatch.setattr(f"sqlflow_edl.backends.kubernetes.{module}.has_checkpoint", lambda job: True)
+    monkeypatch.setattr("sqlflow_edl.backends.kubernetes.following.REFUSAL_SECS", 0.5)
+    play.start()
+    play.says(FIRST)
+    told.on(FIRST, lambda: play.cluster.go_wrong(RESTARTED[0]))  # as for a user who may not read namespaces
+    with pytest.raises(ClusterError, match="you may no longer see jobs in the namespace"):
+        play.handle.follow(told)
+    play.cluster.go_wrong()
+    assert play.folder.can_resume
+    assert f"`sqlflow move {play.folder.id} --to kubernetes --namespace NAME` continues" in told.notes[-1]
+
+
+def test_a_job_that_its_user_may_no_longer_see_is_given_up_when_no_job_lasts_so_long(play: Play) -> None:
+    play.start()
+    play.cluster.go_wrong(RESTARTED[0])
+    [summary] = summaries()
+    assert "you may no longer see jobs in the namespace" in summary.remark
+    assert "this was its last known state" in play.handle.details().notes[0]
+    assert play.folder.status().state == "running"
+    play.folder.update(started="2026-01-01T00:00:00.000+00:00")
+    summaries()
+    assert play.folder.status().state == "unknown"
+    play.cluster.go_wrong()
 
 
 def test_a_follower_leaves_a_job_that_is_paused_at_its_deadline_unless_it_was_resumed_since(
@@ -342,3 +371,23 @@ def test_a_follower_leaves_a_job_that_is_paused_at_its_deadline_unless_it_was_re
     play.cluster.ask("PUT", path, job)
     play.says(DONE)
     assert play.handle.follow(told) == DONE
+
+
+@pytest.mark.parametrize(("pause", "is_seldom"), [(CALM_LOOK, True), (LOOK, False)])
+def test_a_job_is_polled_seldom_while_its_master_tells_all(
+    play: Play, told: Told, monkeypatch: pytest.MonkeyPatch, pause: float, is_seldom: bool
+) -> None:
+    monkeypatch.setattr("sqlflow_edl.backends.kubernetes.following.CALM_LOOK", pause)
+    clock = itertools.count()  # a hundredth of a second each time it is asked
+    play.start()
+    play.says(FIRST)
+    following = Following(play.handle._objects, play.folder, told, clock=lambda: next(clock) / 100)
+    told.on(FIRST, lambda: play.says(*[TALLY] * 600, DONE))
+    play.cluster.requests()
+    assert following.until_end() == DONE
+    polls = [
+        line
+        for line in play.cluster.requests()
+        if line.startswith("GET") and line.endswith(f"/jobs/{play.name}")
+    ]
+    assert (len(polls) <= 4) == is_seldom

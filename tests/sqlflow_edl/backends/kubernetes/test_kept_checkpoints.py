@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
 
+import msgspec
 import pytest
 
 from edl.checkpoints.kept import KeptCheckpoints
@@ -39,6 +43,24 @@ ALONE = "num_workers = 1, train.seed = 1, train.checkpoint_steps = 200"
 def metrics(place: Place) -> list[str]:
     """Metrics of all versions of the model, to the last digit."""
     return [row["metrics"] for row in place.query(f"SELECT metrics FROM {MODELS} ORDER BY version")]
+
+
+@contextmanager
+def closed_nodes(place: Place) -> Iterator[None]:
+    """No node takes a new pod meanwhile, as while it is drained."""
+    nodes = msgspec.json.decode(place.calls.ask("GET", "/api/v1/nodes"))["items"]
+
+    def taint(node: dict[str, Any], *more: dict[str, str]) -> None:
+        path = f"/api/v1/nodes/{node['metadata']['name']}"
+        place.calls.ask("PATCH", path, {"spec": {"taints": [*node["spec"].get("taints", []), *more]}})
+
+    try:
+        for node in nodes:
+            taint(node, {"key": "sqlflow-edl-test/drained", "effect": "NoSchedule"})
+        yield
+    finally:
+        for node in nodes:
+            taint(node)
 
 
 def evict_all(place: Place) -> float:
@@ -111,7 +133,8 @@ def test_a_training_goes_on_from_its_last_step_when_all_its_pods_were_drained(
         run(points, capsys, text)
     with sqlflow("run", "-e", text, *brief(points)) as client:
         client.until("epoch 2:")
-        seconds = evict_all(points)
+        with closed_nodes(points):
+            seconds = evict_all(points)
         client.until("training resumes from step ")
         assert count_kept(points) == 1, client
         assert seconds < 10.0, client

@@ -6,12 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from edl.cluster.kubernetes.api_calls import APIRefusedError
 from edl.data import connect
 from edl.jobs.job_folder import jobs
 from edl.models.registry.tables import MODELS
+from edl.spec import to_json
+from sqlflow_edl.backends import moving
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
+from tests.sqlflow_edl.backends.kubernetes.jobs import with_workers
 from tests.sqlflow_edl.backends.kubernetes.place import SETTINGS, Place, run_command, until
+from tests.sqlflow_edl.backends.kubernetes.play import Play
+from tests.sqlflow_edl.backends.kubernetes.test_following import RESTARTED
 from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
     TRAIN,
     TTL,
@@ -36,6 +42,22 @@ def refusal(capsys: pytest.CaptureFixture[str], *command: str) -> str:
     capsys.readouterr()
     assert main(list(command)) == exit_codes.FAILED
     return capsys.readouterr().err
+
+
+def test_a_training_whose_namespace_is_gone_is_ready_to_move_if_its_checkpoint_was_kept(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = [False]
+    monkeypatch.setattr("sqlflow_edl.backends.moving.has_checkpoint", lambda job: kept[0])
+    (play.folder.program / "job.json").write_bytes(to_json(with_workers(2)))
+    play.start()
+    play.cluster.go_wrong(RESTARTED[0])
+    with pytest.raises(APIRefusedError):
+        moving._pause(play.handle)
+    kept[0] = True
+    assert moving._pause(play.handle) == ""
+    assert play.folder.can_resume
+    play.cluster.go_wrong()
 
 
 def to_pods(place: Place, job: str, namespace: str = "") -> list[str]:

@@ -116,6 +116,20 @@ def test_a_job_with_checkpoints_elsewhere_is_suspended(play: Play) -> None:
     assert (wishes(play), job(play)["spec"]["suspend"], state(play)) == ({}, False, "running")
 
 
+def test_a_job_that_is_cancelled_meanwhile_is_not_paused(training: Play) -> None:
+    def cancel() -> None:
+        while not wishes(training):
+            pass
+        training.handle.cancel()
+
+    cancelling = threading.Thread(target=cancel)
+    cancelling.start()
+    with pytest.raises(ClusterError, match="has ended before it was paused"):
+        training.handle.pause()
+    cancelling.join()
+    assert state(training) == "cancelled"
+
+
 def test_another_user_may_resume_it(training: Play) -> None:
     with master(training, paused=True):
         training.handle.pause()

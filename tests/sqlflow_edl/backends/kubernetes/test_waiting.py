@@ -11,7 +11,7 @@ from edl.cluster.kubernetes.pods import Pod
 from edl.errors import ClusterError
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import Snapshot
-from sqlflow_edl.backends.kubernetes.waiting import NO_POD, SilentMaster, Waits
+from sqlflow_edl.backends.kubernetes.waiting import NO_NEXT_POD, NO_POD, SilentMaster, Waits
 from tests.edl.cluster.local.conftest import wait_until
 from tests.kubernetes.faults import Fault
 from tests.sqlflow_edl.backends.kubernetes.play import Play, Told
@@ -86,6 +86,15 @@ def test_a_master_without_a_pod_is_told_after_a_while() -> None:
     assert waits.without_pod([]) == ""
     clock.now = 11.0
     assert waits.without_pod([]) == NO_POD
+
+
+def test_a_master_whose_pod_was_deleted_waits_for_the_next_one() -> None:
+    clock = Hours()
+    waits = Waits(lambda text: None, clock)
+    master = msgspec.convert({"metadata": {"name": "m"}, "spec": {}, "status": {"phase": "Running"}}, Pod)
+    assert waits.without_pod([master]) == waits.without_pod([]) == ""
+    clock.now = 11.0
+    assert waits.without_pod([]) == NO_NEXT_POD
 
 
 @pytest.mark.variants(1)
