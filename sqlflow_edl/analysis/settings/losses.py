@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from edl import spec
-from edl.errors import SemanticError, SQLFlowError
+from edl.errors import Advice, SemanticError, SQLFlowError
 from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.losses import LOSSES
@@ -37,6 +37,7 @@ def loss(
         return theirs
     named = _resolve_loss(settings, model, errors)
     errors += [*_check_labels(settings, named, label, column_statistics), *_check_smoothing(settings, named)]
+    errors += _check_margin(settings, named, label)
     params = catalog.parameters(named, settings.resolved)
     if label.tells_anomalies:
         params["contamination"] = catalog.parameters(model, settings.resolved)["contamination"]
@@ -130,6 +131,25 @@ def _check_labels(
     message = f"the loss {loss.name} needs labels {range_needed}, and {lowest}"
     return [
         SemanticError(message, span=settings.span("loss"), hint="leave such rows out, or name another loss")
+    ]
+
+
+def _check_margin(settings: TrainSettings, loss: Entry, label: spec.Label) -> list[SQLFlowError]:
+    """Return an error for the hinge loss of trees over more than two classes, between which it has no margin."""
+    if (
+        loss.name != "hinge"
+        or settings.framework not in spec.TREES
+        or not label.has_classes
+        or label.is_binary
+    ):
+        return []
+    classes = f"{label.column} has {len(label.classes):,} classes"
+    return [
+        SemanticError(
+            f"the loss hinge of trees is for two classes, and {classes}",
+            span=settings.span("loss"),
+            hint=Advice("write multi:softprob", "multi:softprob"),
+        )
     ]
 
 

@@ -341,6 +341,10 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     ),
     "train.disk_cache": "the rows of a training are held in memory",
     **dict.fromkeys(("sketch_eps", "train.sketch_eps"), "max_bin is the number of intervals"),
+    **dict.fromkeys(
+        ("aft_loss_distribution", "aft_loss_distribution_scale"),
+        "they belong to the objective survival:aft alone",
+    ),
     "importance_type": "a model has both kinds of importance, gain and split",
 }
 

@@ -148,7 +148,13 @@ class XGBoostEngine(Engine):
             self._network = None
 
     def mean_loss(self, labels: Array, weights: Array | None) -> float:
-        predictions = np.asarray(self._trees.predict(self._rows)).reshape(-1, self.outputs)
+        if self.objective.start is None:
+            predictions = np.asarray(self._trees.predict(self._rows)).reshape(-1, self.outputs)
+        else:  # the library's own predictions are classes
+            margins = np.asarray(self._trees.predict(self._rows, output_margin=True)).reshape(
+                -1, self.outputs
+            )
+            predictions = self.objective.predictions(margins.astype(np.float64))
         return mean_loss(self.losses(labels, predictions), weights)
 
     def measure_ranking(self) -> float:
@@ -188,7 +194,7 @@ class XGBoostEngine(Engine):
         return bytes(self._take_first_rounds(last).save_raw(suffix.removeprefix(".")))
 
     def forest(self, last: int) -> Forest:
-        return of_xgboost(self.file(last, ".json"), self.objective.link, self.outputs)
+        return of_xgboost(self.file(last, ".json"), self.objective.start or self.objective.link, self.outputs)
 
     def _take_first_rounds(self, last: int) -> xgboost.Booster:
         """Return the first `last` rounds."""
