@@ -37,7 +37,6 @@ def loss(
         return theirs
     named = _resolve_loss(settings, model, errors)
     errors += [*_check_labels(settings, named, label, column_statistics), *_check_smoothing(settings, named)]
-    errors += _check_margin(settings, named, label)
     params = catalog.parameters(named, settings.resolved)
     if label.tells_anomalies:
         params["contamination"] = catalog.parameters(model, settings.resolved)["contamination"]
@@ -116,7 +115,18 @@ _LEAST = {
 def _check_labels(
     settings: TrainSettings, loss: Entry, label: spec.Label, column_statistics: ColumnStatistics
 ) -> list[SQLFlowError]:
-    """Return an error if labels are impossible under the distribution that the loss assumes."""
+    """Return an error if labels are impossible under the distribution that the loss assumes.
+
+    The hinge loss of trees has one margin, between two classes.
+    """
+    if loss.name == "hinge" and settings.framework in spec.TREES and not label.is_binary:
+        return [
+            SemanticError(
+                f"the loss hinge of trees is for two classes, and {label.column} has {len(label.classes):,} classes",
+                span=settings.span("loss"),
+                hint=Advice("write multi:softprob", "multi:softprob"),
+            )
+        ]
     least = _LEAST.get(loss.name)
     if least is None or not label.is_number:
         return []
@@ -131,25 +141,6 @@ def _check_labels(
     message = f"the loss {loss.name} needs labels {range_needed}, and {lowest}"
     return [
         SemanticError(message, span=settings.span("loss"), hint="leave such rows out, or name another loss")
-    ]
-
-
-def _check_margin(settings: TrainSettings, loss: Entry, label: spec.Label) -> list[SQLFlowError]:
-    """Return an error for the hinge loss of trees over more than two classes, between which it has no margin."""
-    if (
-        loss.name != "hinge"
-        or settings.framework not in spec.TREES
-        or not label.has_classes
-        or label.is_binary
-    ):
-        return []
-    classes = f"{label.column} has {len(label.classes):,} classes"
-    return [
-        SemanticError(
-            f"the loss hinge of trees is for two classes, and {classes}",
-            span=settings.span("loss"),
-            hint=Advice("write multi:softprob", "multi:softprob"),
-        )
     ]
 
 

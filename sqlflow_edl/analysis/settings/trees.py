@@ -6,6 +6,7 @@ A library that lacks it has an empty spelling, and a statement that sets it for 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -295,6 +296,13 @@ GROUP = AttributeRow(
     "a query; it is not a feature unless COLUMN names it.",
     aliases=("group_column", "group", "train.group", "query_column", "train.query_column", "qid"),
 )
+DISK_CACHE = AttributeRow(
+    "train.disk_cache",
+    "boolean",
+    "Keep the training rows on disk, and parts of them in memory (XGBoost): for more rows than memory holds.",
+    False,
+    aliases=("disk_cache",),
+)
 ATTRIBUTES = tuple(parameter.attribute for parameter in PARAMETERS)
 _BY_NAME = {parameter.name: parameter for parameter in (*PARAMETERS, *OF_RANKERS)}
 _BY_ATTRIBUTE = {parameter.attribute.name: parameter for parameter in _BY_NAME.values()}
@@ -339,7 +347,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     **dict.fromkeys(
         ("verbosity", "silent", "verbose", "train.silent", "train.verbosity"), "progress is always shown"
     ),
-    "train.disk_cache": "the rows of a training are held in memory",
     **dict.fromkeys(("sketch_eps", "train.sketch_eps"), "max_bin is the number of intervals"),
     **dict.fromkeys(
         ("aft_loss_distribution", "aft_loss_distribution_scale"),
@@ -347,6 +354,16 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     ),
     "importance_type": "a model has both kinds of importance, gain and split",
 }
+
+
+_BY_PARTS = "only tree_method hist reads its rows by parts"
+# attribute, the values of it (none: all) with which the library needs all rows in memory, and the reason
+_IN_MEMORY: Sequence[tuple[str, Sequence[object], str]] = (
+    ("framework", ("lightgbm",), "LightGBM holds all training rows in memory"),
+    ("model.booster", ("gblinear",), _BY_PARTS),
+    ("model.tree_method", ("exact", "approx"), _BY_PARTS),
+    (GROUP.name, (), "the rows of a ranking are sorted by their groups in memory"),
+)
 
 
 def check(resolved: Mapping[str, Resolved], framework: str, errors: list[SQLFlowError]) -> None:
@@ -364,6 +381,16 @@ def check(resolved: Mapping[str, Resolved], framework: str, errors: list[SQLFlow
                     hint=f"leave it out, or write model.framework = {other}",
                 )
             )
+    disk_cache = resolved.get(DISK_CACHE.name)
+    if disk_cache is None or not disk_cache.value:
+        return
+    given = {"framework": framework, **{name: attribute.value for name, attribute in resolved.items()}}
+    reasons = (
+        why for name, values, why in _IN_MEMORY if name in given and given[name] in (values or [given[name]])
+    )
+    for reason in itertools.islice(reasons, 1):
+        message = f"{reason}, so there is no {DISK_CACHE.name}"
+        errors.append(SemanticError(message, span=disk_cache.key_span, hint="leave it out"))
 
 
 def parameters(
