@@ -550,12 +550,6 @@ SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2
 -- then: prog
 «» TO RUN prog.py INTO r;
 
--- site: sqlflow_edl.extensions.runnables.statement _program
--- hint: --on kubernetes; or {}
--- take: and name it: TO RUN (program.py)
--- then: program.py
-SELECT x FROM t TO RUN «my_image» INTO r;
-
 -- site: sqlflow_edl.analysis.measurement _contradictions
 -- hint: leave it out
 -- take: leave it out
