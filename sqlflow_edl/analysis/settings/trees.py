@@ -103,6 +103,11 @@ _OF_LIBRARIES: Mapping[str, Mapping[str, Named]] = {
         **_XGBOOST,
         **_XGBOOST_FORESTS,
         **_XGBOOSTERS,
+        **dict.fromkeys(
+            ("multi.softmax", "multi.softprob", "binary.logistic", "binary.logitraw", "reg.logistic"),
+            _XGBOOST["xgbclassifier"],
+        ),
+        **dict.fromkeys(("reg.squarederror", "reg.linear"), _XGBOOST["xgbregressor"]),
         "estimator": _named_model("xgboost", ""),
         "classifier": _XGBOOST["xgbclassifier"],
         "regressor": _XGBOOST["xgbregressor"],
@@ -342,7 +347,9 @@ _ALL_ROWS = "a round takes all training rows; train.num_boost_round is the numbe
 _THREADS = "a job uses the cores that it is given"
 WITHOUT_EFFECT: Mapping[str, str] = {
     **dict.fromkeys(("train.epoch", "train.epochs", "epoch", "epochs"), _ALL_ROWS),
-    **dict.fromkeys(("train.batch_size", "batch_size", "train.minibatch_size", "minibatch_size"), _ALL_ROWS),
+    **dict.fromkeys(
+        ("train.batch_size", "batch_size", "batchsize", "train.minibatch_size", "minibatch_size"), _ALL_ROWS
+    ),
     **dict.fromkeys(("nthread", "n_jobs", "num_threads", "train.nthread", "train.n_jobs"), _THREADS),
     **dict.fromkeys(
         ("verbosity", "silent", "verbose", "train.silent", "train.verbosity"), "progress is always shown"
