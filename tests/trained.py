@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from edl.frameworks.trees.forest import Forest, of_xgboost
+from edl.frameworks.trees.forest import Forest, of_lightgbm, of_xgboost
 from edl.frameworks.trees.objectives import XGBOOST
 from edl.models.archive import Archive, read_archive
 from sqlflow_edl.codegen.trees import objective
@@ -178,10 +178,12 @@ def fed(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, np.ndarray]:
 
 
 def forest_of(archive: Archive) -> Forest:
-    """The trees of XGBoost, as the command reads them in another process."""
+    """The trees, as the commands read them, those of XGBoost in another process."""
+    if archive.spec.framework == "lightgbm":
+        return of_lightgbm(archive.weights()["booster"].tobytes().decode())
     import xgboost
 
     booster = xgboost.Booster()
     booster.load_model(bytearray(archive.weights()["booster"].tobytes()))
-    link = XGBOOST[objective(archive.spec)["objective"]].link
-    return of_xgboost(bytes(booster.save_raw("json")), link, archive.spec.label.outputs)
+    kind = XGBOOST[objective(archive.spec)["objective"]]
+    return of_xgboost(bytes(booster.save_raw("json")), kind.start or kind.link, archive.spec.label.outputs)

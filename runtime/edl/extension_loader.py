@@ -26,6 +26,7 @@ EXTRAS = {
     "lakes": "delta,iceberg",
     "lineage": "lineage,mlflow",
     "model_sql": "",
+    "pmml": "",
     "notebook": "notebook",
     "optimization": "optimize",
     "runnables": "",

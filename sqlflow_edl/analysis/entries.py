@@ -66,7 +66,8 @@ class _Entries(dict[str, E]):
 class Catalog(Generic[E_co]):
     """Entries by name and alias; case, underscores and spaces are ignored.
 
-    check_name: as of `_Entries`. suffix: of names in other libraries, such as AdagradOptimizer.
+    check_name: as of `_Entries`. suffix: of names in other libraries, such as AdagradOptimizer. absent: names of other
+    libraries without an entry -> the reason, and what to write instead.
     """
 
     def __init__(
@@ -75,8 +76,10 @@ class Catalog(Generic[E_co]):
         entries: Iterable[E_co],
         check_name: Callable[[str], object] = lambda name: None,
         suffix: str = "",
+        absent: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
         self.noun = noun
+        self._absent = absent or {}
         self._suffix = suffix
         self.entries: Mapping[str, E_co] = _Entries(entries, check_name)
 
@@ -91,6 +94,8 @@ class Catalog(Generic[E_co]):
     def get(self, name: str, span: Span | None) -> E_co:
         """Return the entry. Raises SemanticError with the nearest name if there is none."""
         entry = self.find(name)
+        if entry is None and (advice := self._absent.get(name.casefold())):
+            raise SemanticError(f"there is no {self.noun} {name}: {advice[0]}", span=span, hint=advice[1])
         if entry is None:
             raise SemanticError(
                 f"unknown {self.noun} {name}", span=span, hint=did_you_mean(name, self.entries, list_up_to=20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from edl.errors import Advice
 from sqlflow_edl.analysis.entries import NETWORKS, Catalog, Entry
 from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
@@ -21,6 +22,17 @@ def _loss_parameter(
 
 _ALL = (*NETWORKS, *trees.LIBRARIES)
 _TREES = tuple(trees.LIBRARIES)
+
+
+_TIMES = Advice(
+    "write gamma to predict the times of rows that have ended, or predict in two classes whether a row ends within "
+    "some time",
+    "gamma",
+)
+_ABSENT = {
+    "survival:aft": ("it takes two bounds of a time, and a label here is one number", _TIMES),
+    "survival:cox": ("it orders all rows by their times, and a loss here is a mean over single rows", _TIMES),
+}
 
 
 LOSSES = Catalog(
@@ -154,6 +166,7 @@ LOSSES = Catalog(
             "Hinge loss of the margin between the classes.",
             aliases=("categorical_hinge", "binary:hinge"),
             task="classification",
+            frameworks=(*NETWORKS, "xgboost"),
         ),
         Entry(
             "squared_distance",
@@ -210,4 +223,5 @@ LOSSES = Catalog(
             frameworks=("lightgbm",),
         ),
     ),
+    absent=_ABSENT,
 )

@@ -215,10 +215,11 @@ def _dictionary(choice: Choice, chosen: Sequence[Entry]) -> Dictionary:
         shared = [row for row in shared if row.name not in forecast.OF_ROWS]
         elsewhere |= dict.fromkeys(forecast.OF_ROWS, forecast.WHY_NOT)
     if not choice.is_trees:
+        elsewhere[trees.DISK_CACHE.name] = "trees of XGBoost"
         return Dictionary((*shared, *KUBERNETES, *rows), elsewhere)
     shared = [row for row in shared if row.name not in trees.OF_NETWORKS]
     elsewhere |= dict.fromkeys(trees.OF_NETWORKS, "networks, such as DNNClassifier")
-    return Dictionary((*shared, *KUBERNETES, *rows), elsewhere, trees.WITHOUT_EFFECT)
+    return Dictionary((*shared, trees.DISK_CACHE, *KUBERNETES, *rows), elsewhere, trees.WITHOUT_EFFECT)
 
 
 def _framework(

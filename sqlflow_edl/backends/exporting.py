@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from edl.errors import JobError
-from edl.models.archive import read_archive
+from edl.frameworks.trees.forest import Forest, of_lightgbm, of_xgboost
+from edl.frameworks.trees.objectives import XGBOOST
+from edl.models.archive import Archive, read_archive
 from sqlflow_edl.codegen import generate
+from sqlflow_edl.codegen.trees import objective
+
+AS_PMML = ("sqlflow_edl.extensions.pmml.command", "write_pmml")  # what writes trees as PMML
 
 
 def run_export(archive: Path, program: Path, output: str, *, quiet: bool = False) -> bool:
@@ -41,3 +47,18 @@ def _command(archive: Path, program: Path, output: str) -> list[str]:
     generate(read_archive(archive).spec).write(program)
     command = [sys.executable, "-P", "-m", "edl.cli.main", "export", "--output", output]
     return [*command, "--program", str(program), "--weights", str(archive)]
+
+
+def read_forest(model: Archive, archive: Path) -> Forest:
+    """Return the trees of a model. archive: its file. Raises JobError if they cannot be read.
+
+    XGBoost reads its own format in a process of its own.
+    """
+    if model.spec.framework == "lightgbm":
+        return of_lightgbm(model.weights()["booster"].tobytes().decode())
+    kind = XGBOOST[objective(model.spec)["objective"]]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "trees.json"
+        if not run_export(archive, Path(folder) / "program", str(file), quiet=True):
+            raise JobError("the trees of XGBoost could not be read")
+        return of_xgboost(file.read_bytes(), kind.start or kind.link, model.spec.label.outputs)

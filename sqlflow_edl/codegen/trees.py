@@ -36,6 +36,7 @@ _OBJECTIVES: Mapping[str, Mapping[str, str]] = {
         "lambdarank": "rank:ndcg",
         "pairwise": "rank:pairwise",
         "mean_average_precision": "rank:map",
+        "hinge": "binary:hinge",
         "two classes": "binary:logistic",
         "classes": "multi:softprob",
     },
@@ -70,7 +71,7 @@ def objective(spec: JobSpec) -> dict[str, Any]:
     names, label = _OBJECTIVES[spec.framework], spec.label
     if label.has_classes:
         if label.is_binary:
-            return {"objective": names["two classes"]}
+            return {"objective": names.get(spec.loss.name, names["two classes"])}
         return {"objective": names["classes"], "num_class": len(label.classes)}
     params = {
         _PARAMETERS[spec.framework][name]: float(value) * (label.std if name == "delta" else 1.0)  # type: ignore[arg-type]

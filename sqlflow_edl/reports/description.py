@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from edl.data.cells import format_count
 from edl.jobs.trials import are_refitted
@@ -22,12 +22,17 @@ from sqlflow_edl.reports.verdict import verdict
 Rows = Iterator[tuple[str, str]]  # name, value
 
 
-def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, str, str]]:
+def describe(
+    version: ModelVersion, archive: Archive | None, facts: Mapping[str, str] | None = None
+) -> list[tuple[str, str, str]]:
     """Return section, name and value of each fact.
 
-    archive: None for a failed training, known to the registry only.
+    archive: None for a failed training, known to the registry only. facts: those that a person keeps with the model.
     """
-    sections: list[tuple[str, Iterable[tuple[str, str]]]] = [("model", _model(version, archive))]
+    sections: list[tuple[str, Iterable[tuple[str, str]]]] = [
+        ("model", _model(version, archive)),
+        ("description", (facts or {}).items()),
+    ]
     if archive is None:
         sections.append(("lineage", [("statement", version.record.statement)]))
     else:

@@ -18,7 +18,7 @@ from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.reports import curve, table, text
 from sqlflow_edl.reports.description import describe
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.syntax.ast import Name, Statement
+from sqlflow_edl.syntax.ast import Constant, Name, Statement, Value
 from sqlflow_edl.syntax.kinds import Kind
 
 if TYPE_CHECKING:
@@ -89,10 +89,10 @@ def describe_model(registry: Registry, statement: Statement) -> Result:
     """Return all facts about a version, as section, name and value."""
     version = _find_version(registry, statement)
     if version.state != "ready":
-        rows = describe(version, None)
+        rows = describe(version, None, registry.facts(version.name))
     else:
         with open_archive(registry, statement, version.reference) as archive:
-            rows = describe(version, archive)
+            rows = describe(version, archive, registry.facts(version.name))
     return Result(statement, reader=table.texts(("section", "name", "value"), rows), view="sections")
 
 
@@ -196,6 +196,25 @@ def rename_model(registry: Registry, statement: Statement) -> Result:
     )
 
 
+def set_facts(registry: Registry, statement: Statement) -> Result:
+    """Keep facts for people with a model: its description, labels and the time of its expiration."""
+    name = str(statement.model)
+    if statement.if_exists and not registry.has(name):
+        return Result(statement, message=f"there is no model {name}; nothing is changed")
+    facts = {option.key: _fact(option.value) for option in statement.attributes}
+    with _at_model(statement):
+        registry.describe(name, facts)
+    kept, removed = [key for key in facts if facts[key]], [key for key in facts if not facts[key]]
+    parts = [f"keeps its {', '.join(kept)}"] * bool(kept) + [f"has no {', '.join(removed)} any more"] * bool(
+        removed
+    )
+    return Result(statement, message=f"{name} {' and '.join(parts)}")
+
+
+def _fact(value: Value) -> str:
+    return value.value if isinstance(value, Constant) and isinstance(value.value, str) else ""
+
+
 def drop_model(registry: Registry, statement: Statement) -> Result:
     """Drop a model with all its versions, or one of them."""
     reference = str(statement.model)
@@ -266,6 +285,7 @@ HANDLERS: Mapping[Kind, Callable[[Registry, Statement], Result]] = {
     "set_model": set_model,
     "set_tag": set_tag,
     "rename_model": rename_model,
+    "set_facts": set_facts,
     "drop_model": drop_model,
     "drop_tag": drop_tag,
 }

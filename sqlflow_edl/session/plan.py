@@ -153,6 +153,16 @@ def _rename(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     return [("statement", title(statement, compiler.dialect), what, "")]
 
 
+def _set_facts(compiler: Compiler, statement: Statement) -> list[plan.Row]:
+    registry, name = compiler.registry, str(statement.model)
+    if statement.if_exists and not registry.has(name):
+        what = f"there is no model {name}; nothing would be changed"
+    else:
+        names = ", ".join(option.key for option in statement.attributes)
+        what = f"{registry.look_up(name).name} would keep its {names}"
+    return [("statement", title(statement, compiler.dialect), what, "")]
+
+
 def _drop_tag(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     version = compiler.registry.look_up(f"{statement.model}@{statement.tag}")
     what = f"{version.reference} would lose the tag {statement.tag}"
@@ -225,6 +235,7 @@ PLANNERS: Mapping[Kind, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "set_model": _set,
     "set_tag": _set_tag,
     "rename_model": _rename,
+    "set_facts": _set_facts,
     "drop_tag": _drop_tag,
     "sql": _sql,
 }

@@ -119,6 +119,11 @@ STATEMENTS = {
         "all versions and tags of it",
         f"ALTER MODEL {_MODEL} RENAME TO iris_model;",
     ),
+    "ALTER MODEL SET OPTIONS": StatementForm(
+        "ALTER MODEL [IF EXISTS] model_name SET OPTIONS(description = 'text', labels = [('key', 'value')], …)",
+        "DESCRIBE MODEL shows them",
+        f"ALTER MODEL {_MODEL} SET OPTIONS(description = 'species of flowers');",
+    ),
     "DROP MODEL TAG": StatementForm(
         "DROP MODEL model_name TAG tag", "", f"DROP MODEL {_MODEL} TAG production;"
     ),

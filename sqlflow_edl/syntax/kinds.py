@@ -39,6 +39,7 @@ Kind = Literal[
     "describe_model",
     "set_model",
     "set_tag",
+    "set_facts",  # ALTER MODEL … SET OPTIONS
     "rename_model",  # ALTER MODEL … RENAME TO
     "drop_model",
     "drop_tag",
@@ -92,6 +93,7 @@ TRAITS: Mapping[Kind, Traits] = {
     "describe_model": Traits("DESCRIBE MODEL {model}", uses="model"),
     "set_model": Traits("SET MODEL {name} ACTIVE {version}", uses="model", changes_model=True),
     "set_tag": Traits("SET MODEL {name} TAG {tag} {version}", uses="model", makes="tag", changes_model=True),
+    "set_facts": Traits("SET OPTIONS {model}", uses="model"),
     "rename_model": Traits("RENAME {model} TO {into}", uses="model", makes="model", changes_model=True),
     "drop_model": Traits("DROP MODEL {model}", uses="model", changes_model=True, final=True),
     "drop_tag": Traits("DROP MODEL {model} TAG {tag}", uses="model", changes_model=True),

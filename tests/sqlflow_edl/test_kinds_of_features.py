@@ -35,6 +35,7 @@ from sqlflow_edl.analysis import uncertainty
 from sqlflow_edl.codegen import program
 from sqlflow_edl.extensions.model_sql import columns as sql_columns
 from sqlflow_edl.extensions.model_sql import features as sql_features
+from sqlflow_edl.extensions.pmml import columns as pmml_columns
 from sqlflow_edl.reports import text
 
 FEATURES = {*get_args(Feature)}
@@ -82,6 +83,7 @@ def test_a_table_has_every_kind(name: str, table: Collection[type], wanted: set[
         ),
         ("model_sql.features.VALUES", sql_features.VALUES, NUMBERS - ENCODINGS, {Vector, Periodic}),
         ("model_sql.columns.IDS", sql_columns.IDS, CATEGORIES, {ListOf, NGrams, Concat}),
+        ("pmml.columns.IDS", pmml_columns.IDS, CATEGORIES, {HashBucket, Cross, ListOf, NGrams, Concat}),
     ],
 )
 def test_a_table_of_an_export_has_every_kind_but_those_that_cannot_be_exported(

@@ -5,6 +5,7 @@ The others are answered by an error with a whole statement that does the same, o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from edl.errors import ErrorList, SQLFlowError
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax import parse
+from tests.engine import write_engine
 from tests.sessions import open_in_folder
 from tests.sql_cases import FIXTURES, Case, cases
 
@@ -69,9 +71,12 @@ def test_a_training_is_planned(case: Case, tables: Session) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("case", RUN, ids=lambda case: case.title)
 def test_a_statement_runs(
-    case: Case, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: Case, session: Session, tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # where files of models are written
+    write_engine(tmp_path, repository, FIXTURES / "words")  # in place of docker
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("SQLFLOW_IMAGES", "sqlflow/")
     for program in (case.fields.get("needs", ""), case.program):
         for result in session.run(program):
             assert result.message or result.to_arrow().num_columns

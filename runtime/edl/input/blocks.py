@@ -7,8 +7,11 @@ by block.
 from __future__ import annotations
 
 import functools
+import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,6 +30,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NO_LABELS = np.empty(0, dtype=np.float32)
+
+
+def disk_folder(folder: Path) -> str | None:
+    """Return the folder of a program if files may be written there, else None: the folder for temporary files."""
+    return str(folder) if os.access(folder, os.W_OK) else None
 
 
 class Arrays(NamedTuple):
@@ -84,7 +92,8 @@ class Blocks:
 
     `kept` caches the arrays of training tasks for later epochs, and `measured` the arrays of validation rows; None
     reads these every time. `rows` is the number of training rows, or None if it is unknown. `part` returns the part of
-    a training task to read: its number and the number of parts.
+    a training task to read: its number and the number of parts. `on_disk`: the one array of features of training rows
+    is a file, mapped into memory.
     """
 
     program: Program
@@ -93,6 +102,7 @@ class Blocks:
     rows: int | None = None
     measured: ArrayCache | None = None
     part: Callable[[], tuple[int, int]] = lambda: (0, 1)
+    on_disk: bool = False
 
     @functools.cached_property
     def _unseen(self) -> UnseenIds:
@@ -175,10 +185,33 @@ class Blocks:
         """Return the arrays of training rows. They may be cached and must not be written to."""
         converted = self.kept.get(start, end)
         if converted is None:
-            converted = self.read(start, end, "train").arrays
+            convert = self._convert_to_file if self.on_disk else self._convert
+            converted = convert(start, end)
             if self._has_trees or (not self.program.edited and self.program.spec.training.epochs > 1):
                 self.kept.put(start, end, converted)
         return converted
+
+    def _convert(self, start: int, end: int) -> Arrays:
+        return self.read(start, end, "train").arrays
+
+    def _convert_to_file(self, start: int, end: int) -> Arrays:
+        """Return the arrays of training rows, with the features in a file without a name, which ends with its map."""
+        places = [(first, min(first + LEAST_ROWS, end)) for first in range(start, end, LEAST_ROWS)]
+        with tempfile.TemporaryFile(dir=disk_folder(self.program.folder)) as file:
+            blocks: list[Arrays] = []
+            for first, last in places:
+                block = self._convert(first, last)
+                [(_, matrix)] = arrays(block.features)
+                file.write(np.ascontiguousarray(matrix).data)
+                blocks.append(block._replace(features=map_arrays(lambda array: array[:0], block.features)))
+            file.flush()
+            mapped = np.memmap(file, matrix.dtype, "r", shape=(end - start, matrix.shape[1]))
+        weights = [block.weights for block in blocks if block.weights is not None]
+        return Arrays(
+            map_arrays(lambda _: mapped, blocks[0].features),
+            np.concatenate([block.labels for block in blocks]),
+            np.concatenate(weights) if weights else None,
+        )
 
     def _columns(self, mode: Mode) -> Sequence[str] | None:
         """Columns that a compiled program reads, or None for an edited program, which may read any column."""

@@ -25,6 +25,7 @@ from edl.cluster.exit_reason import MemoryCounter
 from edl.data.server_url import MOUNTED, SECRETS
 from edl.errors import JobError
 from edl.jobs.events import Output
+from edl.run import containers
 from edl.runnable import VARIABLE, RunnablePlace
 
 LOG = "program.log"  # in the folder of logs
@@ -42,9 +43,10 @@ def run(
     on_output: Callable[[Output], None],
     *,
     deadline: float = 0.0,
+    image: str = "",
 ) -> None:
     """Run the program and wait for its end; its output is also in a log of the job folder. Raises JobError if it fails,
-    or has not ended after `deadline` seconds (0: no limit).
+    or has not ended after `deadline` seconds (0: no limit). image: which has the file, to run it in a container.
 
     Any other exception during the wait (a KeyboardInterrupt, one of `on_output`) interrupts the program and is raised
     once it has ended; a second interrupt kills it.
@@ -54,7 +56,10 @@ def run(
     reading, lifeline = os.pipe()
     last: deque[str] = deque(maxlen=_LAST)
     try:
-        process = _start_process(file, arguments, place, reading)
+        if image:
+            process = _start_container(image, file, arguments, place)
+        else:
+            process = _start_process(file, arguments, place, reading)
         try:
             with (job / "logs" / LOG).open("wb") as log:
                 for lines in _output(process, log):
@@ -71,6 +76,8 @@ def run(
             raise
         finally:
             cast(IO[bytes], process.stdout).close()
+            if process.stdin is not None:
+                process.stdin.close()
     finally:
         os.close(reading)
         os.close(lifeline)
@@ -97,6 +104,20 @@ def _start_process(
             "PYTHONUNBUFFERED": "1",
             VARIABLE: msgspec.json.encode(place).decode(),
         },
+    )
+
+
+def _start_container(
+    image: str, file: Path, arguments: Sequence[str], place: RunnablePlace
+) -> subprocess.Popen[bytes]:
+    command = containers.write_command(containers.find_engine(), image, str(file), arguments, place)
+    return subprocess.Popen(  # noqa: S603 (an image that may run here, in a list)
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        env=_without_secrets(os.environ),
     )
 
 

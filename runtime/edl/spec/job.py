@@ -172,7 +172,7 @@ class Training(Struct, frozen=True):
     `unseen_rate` is the share of the known ids of a category that count as unseen in an epoch, so that a network learns
     what to expect of unseen values. `calibration` fits a temperature to the validation rows. `threshold`, of the second
     of two classes, is a probability or the metric of the validation rows that chooses it. PREDICT and EVALUATE apply
-    both.
+    both. With `disk_cache` the training rows of trees are on disk, and in memory by parts.
     """
 
     epochs: int = 1
@@ -193,6 +193,7 @@ class Training(Struct, frozen=True):
     embedding_max_rows: int = 0
     embedding_ttl_steps: int = 0
     unseen_rate: float | msgspec.UnsetType = msgspec.UNSET
+    disk_cache: bool | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def row_limits(self) -> RowLimits:

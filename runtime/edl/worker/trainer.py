@@ -299,7 +299,10 @@ def _blocks(program: Program, reader: Reader, rows: int, part: Callable[[], tupl
     """Return the input of a training. Trees are grown from all rows at once, which they hold in memory anyway."""
     if program.spec.framework not in TREES:
         return Blocks(program, reader, rows=rows, part=part)
-    return Blocks(program, reader, ArrayCache(sys.maxsize), rows, measured=ArrayCache(sys.maxsize), part=part)
+    kept, measured = ArrayCache(sys.maxsize), ArrayCache(sys.maxsize)
+    if program.spec.training.disk_cache:
+        return Blocks(program, reader, kept, rows, part=part, on_disk=True)
+    return Blocks(program, reader, kept, rows, measured=measured, part=part)
 
 
 def _examples(program: Program) -> int:

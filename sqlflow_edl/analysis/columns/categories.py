@@ -19,6 +19,7 @@ from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 LARGEST_VOCABULARY = 10_000
 FEW_WORDS = 16
 CHARACTERS, RUNS = 3, 4096  # of NGRAMS(x)
+CROSSED_BUCKETS = 10  # of a fractional number in a CROSS
 BUCKETS = 1 << 15  # of more values than a pass counts
 
 
@@ -175,13 +176,17 @@ def bucketize(bound: Bound) -> Draft:
         return bucket(bound)
     if bound.schema.type(column) is ColumnType.TEXT:
         return hash_buckets(Cells(column), count, bound.span)
-    column = bound.numeric_column(times=True)
+    return _quantile_buckets(bound.numeric_column(times=True), count, bound.span)
+
+
+def _quantile_buckets(column: str, count: int, span: Span | None) -> Draft:
+    """Use `count` buckets with about as many rows each."""
 
     def fit(statistics: Statistics) -> spec.Bucket:
         cuts = statistics[column].quantiles([i / count for i in range(1, count)])
         return spec.Bucket(column, tuple(sorted(set(cuts))))  # equal quantiles: fewer, wider buckets
 
-    return Draft((column,), Want.QUANTILES, fit, bound.span, is_category=True)
+    return Draft((column,), Want.QUANTILES, fit, span, is_category=True)
 
 
 def category_id(bound: Bound) -> Draft:
@@ -252,9 +257,10 @@ def ngrams(bound: Bound) -> Draft:
 
 
 def cross(bound: Bound) -> Draft:
-    parts: tuple[str | Draft, ...] = bound["columns"]
-    if len(parts) < 2:
+    crossed: tuple[str | Draft, ...] = bound["columns"]
+    if len(crossed) < 2:
         raise bound.fail("CROSS needs two columns or more")
+    parts = tuple(_in_buckets_if_fractional(bound, part) for part in crossed)
     drafts = tuple(
         part_fitted if isinstance(part_fitted, Draft) else _crossed_column(bound, part_fitted)
         for part_fitted in parts
@@ -276,19 +282,16 @@ def cross(bound: Bound) -> Draft:
     return Draft(columns, Want.NONE, fit, bound.span, is_category=True, lists=lists, parts=drafts)
 
 
+def _in_buckets_if_fractional(bound: Bound, part: str | Draft) -> str | Draft:
+    """Return buckets of a column of fractional numbers: hardly any two of its values are equal."""
+    if isinstance(part, Draft) or bound.schema.type(part) is not ColumnType.NUMBER:
+        return part
+    return part if bound.schema.is_integer(part) else _quantile_buckets(part, CROSSED_BUCKETS, bound.span)
+
+
 def _crossed_column(bound: Bound, column: str) -> Draft:
-    _require_crossable(bound, column)
-    return Draft((column,), Want.NONE, lambda _: spec.HashBucket(column, 1), bound.span)
-
-
-def _require_crossable(bound: Bound, column: str) -> None:
-    """Raise SemanticError unless CROSS can take the column's values."""
-    if bound.schema.type(column) is ColumnType.NUMBER and not bound.schema.is_integer(column):
-        raise bound.fail(
-            f"CROSS takes whole numbers, texts and categories, {column} holds fractional numbers",
-            hint=f"write BUCKETIZE({expressions.argument(column)}, 10) in its place",
-        )
     bound.schema.require_category(column, bound.span)
+    return Draft((column,), Want.NONE, lambda _: spec.HashBucket(column, 1), bound.span)
 
 
 def require_weights(bound: Bound) -> Draft:

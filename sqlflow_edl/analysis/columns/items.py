@@ -259,14 +259,20 @@ class Resolver:
         return share_vectors(drafts, self._tables, value.span)
 
     def _resolve_cross(self, value: ast.Value, function: ColumnFunction) -> Sequence[str | Draft]:
-        """Return columns by name, to cross their values, or categories, to cross their ids."""
+        """Return columns by name, to cross their values, or categories, to cross their ids.
+
+        What only says how numbers are read stands for its column; a list in a text is one value.
+        """
         is_alias = (
             isinstance(value, ast.Name)
             and _fold_name(value) in self.aliases.keys() - self._columns_of.keys()
             and self.schema.find(str(value)) is None
         )
-        is_category = isinstance(value, ast.Call) and not is_computed(value)
-        return self._categories(value, function) if is_alias or is_category else self._columns(value)
+        if not isinstance(value, ast.Call) or is_computed(value):
+            return self._categories(value, function) if is_alias else self._columns(value)
+        if getattr(BY_NAME.get(value.function.casefold()), "reads", False):
+            return [draft if draft.is_category else draft.columns[0] for draft in self._calls(value)]
+        return self._categories(value, function)
 
     def _cells(self, value: ast.Value, function: ColumnFunction) -> list[Cells]:
         """Return columns and how their cells are read: `CATEGORY_HASH(DENSE(x), …)` hashes each of a cell's items."""

@@ -21,7 +21,14 @@ HIDDEN_UNITS = AttributeRow(
     (100, 50),
     low=1,
     high=65_536,
-    aliases=("hidden_units", "hidden_layers", "model.hidden_layers", "model.dnn_hidden_units"),
+    aliases=(
+        "hidden_units",
+        "hidden_layers",
+        "model.hidden_layers",
+        "model.dnn_hidden_units",
+        "layers",
+        "model.layers",
+    ),
 )
 ACTIVATION = AttributeRow(
     "model.activation",

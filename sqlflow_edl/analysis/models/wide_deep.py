@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from edl import spec
 from edl.errors import SemanticError, Span
-from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, one_hot
+from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, embed, one_hot
 from sqlflow_edl.analysis.models.base import Architecture, Model, Parameters
 from sqlflow_edl.analysis.models.parts import (
     CLASSES,
@@ -57,17 +57,19 @@ def _is_number(column: spec.Feature) -> bool:
 def _wide_feature(placed: Placed, label: spec.Label) -> spec.Feature:
     """Make a category one-hot whatever its size: the wide part looks its weights up.
 
-    An embedding of length one is that weight.
+    An embedding is that weight too: the linear function of a vector is a number for each id.
     """
     column = placed.column
-    if (column.dim, column.combiner, column.table) == (1, "sum", 0):
-        column = spec.category_of(column)
-    if column.dim:
+    if column.table:
         raise SemanticError(
-            "the input wide takes numbers, categories and indicators, and no embedding",
+            "the input wide takes no embedding that shares its vectors with another",
             span=placed.span,
             hint="write the category itself, or FOR deep",
         )
+    if column.dim:
+        column, combiner = spec.category_of(column), column.combiner
+        if spec.is_category(column) and column.has_lists and combiner != "sum":
+            return embed(column, label.outputs, combiner=combiner)
     return linear_feature(column, label) if column.has_lists else one_hot(column)
 
 

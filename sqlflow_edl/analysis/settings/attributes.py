@@ -21,7 +21,7 @@ TRAIN = (
         "integer",
         "Rows of one optimizer step; by default 16 to 512, growing with the table.",
         low=1,
-        aliases=("batch_size", "train.minibatch_size", "minibatch_size"),
+        aliases=("batch_size", "train.minibatch_size", "minibatch_size", "batchsize"),
     ),
     AttributeRow(
         "train.max_steps",

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from edl import spec
-from edl.errors import SemanticError, SQLFlowError
+from edl.errors import Advice, SemanticError, SQLFlowError
 from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.losses import LOSSES
@@ -115,7 +115,18 @@ _LEAST = {
 def _check_labels(
     settings: TrainSettings, loss: Entry, label: spec.Label, column_statistics: ColumnStatistics
 ) -> list[SQLFlowError]:
-    """Return an error if labels are impossible under the distribution that the loss assumes."""
+    """Return an error if labels are impossible under the distribution that the loss assumes.
+
+    The hinge loss of trees has one margin, between two classes.
+    """
+    if loss.name == "hinge" and settings.framework in spec.TREES and not label.is_binary:
+        return [
+            SemanticError(
+                f"the loss hinge of trees is for two classes, and {label.column} has {len(label.classes):,} classes",
+                span=settings.span("loss"),
+                hint=Advice("write multi:softprob", "multi:softprob"),
+            )
+        ]
     least = _LEAST.get(loss.name)
     if least is None or not label.is_number:
         return []

@@ -61,7 +61,7 @@ def _lines() -> Iterator[str]:
     ignored = ", ".join(f"`{name}` ({why})" for name, why in WITHOUT_EFFECT.items())
     yield f"Accepted with a note, but without effect: {ignored}.\n"
     yield f"## Boosting\n\n{_BOOSTING}\n"
-    yield from _table(BOOSTING.params)
+    yield from _table((*BOOSTING.params, trees.DISK_CACHE))
     for title, catalog in (
         ("Models", MODELS),
         ("Optimizers", OPTIMIZERS),

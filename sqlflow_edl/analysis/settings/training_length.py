@@ -71,6 +71,7 @@ def training(
         threshold=values.get("validation.threshold"),
         **limits,
         unseen_rate=unseen_rate,
+        disk_cache=values.get(trees.DISK_CACHE.name) or msgspec.UNSET,
     )
 
 

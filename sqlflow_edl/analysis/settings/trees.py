@@ -6,6 +6,7 @@ A library that lacks it has an empty spelling, and a statement that sets it for 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -102,6 +103,11 @@ _OF_LIBRARIES: Mapping[str, Mapping[str, Named]] = {
         **_XGBOOST,
         **_XGBOOST_FORESTS,
         **_XGBOOSTERS,
+        **dict.fromkeys(
+            ("multi.softmax", "multi.softprob", "binary.logistic", "binary.logitraw", "reg.logistic"),
+            _XGBOOST["xgbclassifier"],
+        ),
+        **dict.fromkeys(("reg.squarederror", "reg.linear"), _XGBOOST["xgbregressor"]),
         "estimator": _named_model("xgboost", ""),
         "classifier": _XGBOOST["xgbclassifier"],
         "regressor": _XGBOOST["xgbregressor"],
@@ -295,6 +301,13 @@ GROUP = AttributeRow(
     "a query; it is not a feature unless COLUMN names it.",
     aliases=("group_column", "group", "train.group", "query_column", "train.query_column", "qid"),
 )
+DISK_CACHE = AttributeRow(
+    "train.disk_cache",
+    "boolean",
+    "Keep the training rows on disk, and parts of them in memory (XGBoost): for more rows than memory holds.",
+    False,
+    aliases=("disk_cache",),
+)
 ATTRIBUTES = tuple(parameter.attribute for parameter in PARAMETERS)
 _BY_NAME = {parameter.name: parameter for parameter in (*PARAMETERS, *OF_RANKERS)}
 _BY_ATTRIBUTE = {parameter.attribute.name: parameter for parameter in _BY_NAME.values()}
@@ -334,15 +347,30 @@ _ALL_ROWS = "a round takes all training rows; train.num_boost_round is the numbe
 _THREADS = "a job uses the cores that it is given"
 WITHOUT_EFFECT: Mapping[str, str] = {
     **dict.fromkeys(("train.epoch", "train.epochs", "epoch", "epochs"), _ALL_ROWS),
-    **dict.fromkeys(("train.batch_size", "batch_size", "train.minibatch_size", "minibatch_size"), _ALL_ROWS),
+    **dict.fromkeys(
+        ("train.batch_size", "batch_size", "batchsize", "train.minibatch_size", "minibatch_size"), _ALL_ROWS
+    ),
     **dict.fromkeys(("nthread", "n_jobs", "num_threads", "train.nthread", "train.n_jobs"), _THREADS),
     **dict.fromkeys(
         ("verbosity", "silent", "verbose", "train.silent", "train.verbosity"), "progress is always shown"
     ),
-    "train.disk_cache": "the rows of a training are held in memory",
     **dict.fromkeys(("sketch_eps", "train.sketch_eps"), "max_bin is the number of intervals"),
+    **dict.fromkeys(
+        ("aft_loss_distribution", "aft_loss_distribution_scale"),
+        "they belong to the objective survival:aft alone",
+    ),
     "importance_type": "a model has both kinds of importance, gain and split",
 }
+
+
+_BY_PARTS = "only tree_method hist reads its rows by parts"
+# attribute, the values of it (none: all) with which the library needs all rows in memory, and the reason
+_IN_MEMORY: Sequence[tuple[str, Sequence[object], str]] = (
+    ("framework", ("lightgbm",), "LightGBM holds all training rows in memory"),
+    ("model.booster", ("gblinear",), _BY_PARTS),
+    ("model.tree_method", ("exact", "approx"), _BY_PARTS),
+    (GROUP.name, (), "the rows of a ranking are sorted by their groups in memory"),
+)
 
 
 def check(resolved: Mapping[str, Resolved], framework: str, errors: list[SQLFlowError]) -> None:
@@ -360,6 +388,16 @@ def check(resolved: Mapping[str, Resolved], framework: str, errors: list[SQLFlow
                     hint=f"leave it out, or write model.framework = {other}",
                 )
             )
+    disk_cache = resolved.get(DISK_CACHE.name)
+    if disk_cache is None or not disk_cache.value:
+        return
+    given = {"framework": framework, **{name: attribute.value for name, attribute in resolved.items()}}
+    reasons = (
+        why for name, values, why in _IN_MEMORY if name in given and given[name] in (values or [given[name]])
+    )
+    for reason in itertools.islice(reasons, 1):
+        message = f"{reason}, so there is no {DISK_CACHE.name}"
+        errors.append(SemanticError(message, span=disk_cache.key_span, hint="leave it out"))
 
 
 def parameters(

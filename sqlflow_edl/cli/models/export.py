@@ -34,7 +34,11 @@ def export(options: argparse.Namespace) -> int:
         if options.sql:
             exit_code: int = load(*AS_SQL)(archive, version.reference, options)
             return exit_code
-        from sqlflow_edl.backends.exporting import run_export
+        from sqlflow_edl.backends.exporting import AS_PMML, run_export
 
+        if options.output.endswith(".pmml"):
+            words: str = load(*AS_PMML)(archive, version.reference, Path(options.output))
+            print(f"wrote {words} to {options.output}", file=sys.stderr)
+            return exit_codes.OK
         is_written = run_export(archive, Path(folder) / "program", options.output)
         return exit_codes.OK if is_written else exit_codes.FAILED

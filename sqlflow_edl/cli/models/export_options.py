@@ -11,8 +11,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="PATH",
-        help="FILE.onnx, FILE.keras, a folder for TensorFlow, FILE.pt2, or a file of LightGBM or XGBoost; see "
-        "sqlflow help serving; with --sql a file, or - for stdout (default)",
+        help="FILE.onnx, FILE.keras, a folder for TensorFlow, FILE.pt2, FILE.pmml, or a file of LightGBM or XGBoost; "
+        "see sqlflow help serving; with --sql a file, or - for stdout (default)",
     )
     query = command.add_argument_group(
         "model as a query in SQL", "--dialect is duckdb, sqlite, mysql, postgres, maxcompute or bigquery"

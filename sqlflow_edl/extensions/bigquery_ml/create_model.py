@@ -129,8 +129,12 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
         make = load("sqlflow_edl.extensions.imported.statement", "make_statement")
         imported: Statement = make(text, span, parsed_head.name, options, end)
         return replace(imported, if_absent=bool(head["absent"]))
-    made = _statement(text, span, parsed_head, options, _query(text, end, span, dialect), dialect)
-    return replace(made, if_absent=bool(head["absent"]))
+    select = _query(text, end, span, dialect)
+    statement = _statement(text, span, parsed_head, options, select, dialect)
+    if re.search(r"\bcustom_holiday\b", text[select.end : span.end], re.IGNORECASE):
+        why = "holidays are those of a country, by holiday_region, or a column of yours with ARIMA_PLUS_XREG"
+        statement = replace(statement, warnings=(*statement.warnings, f"custom_holiday has no effect: {why}"))
+    return replace(statement, if_absent=bool(head["absent"]))
 
 
 def _names_file(options: Sequence[Attribute]) -> bool:
@@ -155,6 +159,10 @@ def find_parenthesis(text: str, opening: int, end: int, dialect: Dialect) -> int
     )
 
 
+# AS (training_data AS (SELECT …), custom_holiday AS (SELECT …))
+_TRAINING_DATA = re.compile(rf"\({GAP}*training_data{GAP}+AS{GAP}*\(", re.IGNORECASE | re.DOTALL)
+
+
 def _query(text: str, closing: int, span: Span, dialect: Dialect) -> Span:
     tokens = code_tokens(text, closing + 1, with_hash_comments(dialect))
     word = next(tokens, Token("end", span.end, span.end, ""))
@@ -165,6 +173,8 @@ def _query(text: str, closing: int, span: Span, dialect: Dialect) -> Span:
             span=Span(closing, closing + 1),
             hint="write AS SELECT … behind it",
         )
+    if (named := _TRAINING_DATA.match(text, first.start)) is not None:
+        return Span(named.end(), find_parenthesis(text, named.end() - 1, span.end, dialect))
     return Span(first.start, span.end)
 
 

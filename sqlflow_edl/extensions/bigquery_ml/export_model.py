@@ -7,8 +7,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from edl.errors import SemanticError, Span, StatementSyntaxError, did_you_mean
+from edl.extension_loader import load
 from edl.models.registry.base import Registry
-from sqlflow_edl.backends.exporting import export_file
+from sqlflow_edl.backends.exporting import AS_PMML, export_file
 from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.extensions.bigquery_ml.create_model import find_parenthesis, parse_clause
 from sqlflow_edl.extensions.bigquery_ml.options import option_text
@@ -61,7 +62,10 @@ def export_model(registry: Registry, statement: Statement) -> Result:
         with set_missing_spans(statement.model.span if statement.model else None):
             version = registry.load(str(statement.model), archive)
         with set_missing_spans(option.value.span):
-            export_file(archive, Path(folder) / "program", str(path), SECONDS)
+            if path.suffix == ".pmml":
+                load(*AS_PMML)(archive, version.reference, path)
+            else:
+                export_file(archive, Path(folder) / "program", str(path), SECONDS)
     return Result(statement, message=f"wrote {version.reference} to {path}")
 
 

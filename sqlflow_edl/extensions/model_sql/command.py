@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 
-from edl.errors import JobError, SQLFlowError
-from edl.frameworks.trees.forest import Forest, of_xgboost
-from edl.frameworks.trees.objectives import XGBOOST
-from edl.models.archive import Archive, read_archive
-from sqlflow_edl.backends.exporting import run_export
+from edl.errors import SQLFlowError
+from edl.models.archive import read_archive
+from sqlflow_edl.backends.exporting import read_forest
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.codegen.trees import objective
 from sqlflow_edl.extensions.model_sql.query import QueryOptions, model_query
 
 
@@ -26,7 +22,7 @@ def write_query(archive: Path, reference: str, options: argparse.Namespace) -> i
     keep = tuple(name.strip() for name in options.keep.split(",")) if options.keep else ()
     dialect = options.dialect or model.spec.query.dialect
     query_options = QueryOptions(dialect, options.table, keep, options.view or "")
-    text = model_query(model, reference, query_options, lambda: _trees_of_xgboost(model, archive))
+    text = model_query(model, reference, query_options, lambda: read_forest(model, archive))
     if output is None:
         sys.stdout.write(text)
         return exit_codes.OK
@@ -40,13 +36,3 @@ def write_query(archive: Path, reference: str, options: argparse.Namespace) -> i
         partial.unlink(missing_ok=True)
     print(f"wrote a query of {len(text):,} characters for {dialect} to {output}", file=sys.stderr)
     return exit_codes.OK
-
-
-def _trees_of_xgboost(model: Archive, archive: Path) -> Forest:
-    """Return the trees of a model of XGBoost, read in a process of its own: only the library reads its format."""
-    link = XGBOOST[objective(model.spec)["objective"]].link
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "trees.json"
-        if not run_export(archive, Path(folder) / "program", str(file), quiet=True):
-            raise JobError("the trees of XGBoost could not be read")
-        return of_xgboost(file.read_bytes(), link, model.spec.label.outputs)

@@ -95,7 +95,7 @@ class _Trees:
             )
         else:
             is_whole = size is not None or bool(feature.part)
-            condition = _at_most(column, _bound(self.forest, float(nodes.threshold[node])), is_whole)
+            condition = _at_most(column, self.forest.find_bound(float(nodes.threshold[node])), is_whole)
         missing = (
             is_null(column.copy()) if size is None else exp.EQ(this=column.copy(), expression=whole(size))
         )
@@ -111,19 +111,3 @@ def _at_most(column: exp.Column, bound: float, is_whole: bool) -> Expression:
         return exp.Not(this=is_null(column.copy())) if bound > 0 else exp.false()
     literal = whole(math.floor(bound)) if is_whole else number(bound)
     return exp.LTE(this=column.copy(), expression=literal)
-
-
-def _bound(forest: Forest, threshold: float) -> float:
-    """Return the largest double that passes the comparison with a threshold.
-
-    Numbers that are rounded to float32 first pass up to the middle between the threshold and the float32 below, or
-    just below that middle if it is rounded up, to the even one.
-    """
-    if forest.doubles or not np.isfinite(threshold):
-        return threshold if forest.inclusive else float(np.nextafter(threshold, -np.inf))
-    above = np.float32(threshold)
-    if forest.inclusive:
-        above = np.nextafter(above, np.float32(np.inf))
-    below = np.nextafter(above, np.float32(-np.inf))
-    middle = (float(above) + float(below)) / 2
-    return middle if np.float32(middle) == below else float(np.nextafter(middle, -np.inf))

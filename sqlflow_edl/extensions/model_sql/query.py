@@ -13,7 +13,7 @@ from edl.data.arrow_types import schema_of
 from edl.errors import SemanticError
 from edl.evaluation.prediction import added_names
 from edl.frameworks.networks.stored import find_unsupported_part, network
-from edl.frameworks.trees.forest import Forest, of_lightgbm
+from edl.frameworks.trees.forest import Forest
 from edl.frameworks.trees.objectives import LIGHTGBM, XGBOOST, Link
 from edl.models.archive import Archive
 from edl.spec import ENSEMBLE, ONNX, TREES, JobSpec
@@ -28,7 +28,6 @@ from sqlflow_edl.extensions.model_sql.networks import Outputs, network_outputs
 from sqlflow_edl.extensions.model_sql.scores import Scores
 from sqlflow_edl.extensions.model_sql.stages import Chain, Stages
 
-BOOSTER = "booster"  # of the weights of trees
 Export = Callable[[], Forest]
 
 
@@ -45,7 +44,7 @@ class QueryOptions:
 def model_query(archive: Archive, reference: str, options: QueryOptions, forest: Export) -> str:
     """Return the text of the query.
 
-    `forest` gives the trees of XGBoost, because only that library reads its own format. Raises SemanticError for a part
+    `forest` gives the trees of a model of trees. Raises SemanticError for a part
     of the model that has no form in SQL, with the column, the function and the nearest way out.
     """
     check_kept(options.keep)
@@ -89,8 +88,7 @@ def _outputs(
     if spec.framework in TREES:
         name = objective(spec)["objective"]
         link = (LIGHTGBM if spec.framework == "lightgbm" else XGBOOST)[name].link
-        trees = forest() if spec.framework == "xgboost" else _of_lightgbm(archive)
-        return link, tree_outputs(target, trees, spec.features, columns, stages)
+        return link, tree_outputs(target, forest(), spec.features, columns, stages)
     if spec.label.labels:
         raise SemanticError(
             f"a model of several labels has no form in SQL: {spec.label.column}",
@@ -104,10 +102,6 @@ def _outputs(
     stored_network = network(spec, archive.weights())
     features = FeatureColumns(target, columns, stages)
     return "identity", network_outputs(target, stored_network, features, stages)
-
-
-def _of_lightgbm(archive: Archive) -> Forest:
-    return of_lightgbm(archive.weights()[BOOSTER].tobytes().decode())
 
 
 # Names and text --------------------------------------------------------------------------------------------

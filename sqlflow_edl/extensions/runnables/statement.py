@@ -14,6 +14,7 @@ from edl.jobs.job_folder import JobFolder
 from edl.program.importing import is_installed
 from edl.program.user_model import PATH_VARIABLE, search_path
 from edl.run import runnable
+from edl.run.containers import PERMITTED, find_engine, is_permitted
 from edl.run.result_tables import store
 from edl.runnable import RunnablePlace
 from edl.spec import Query
@@ -90,8 +91,6 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
     if compiler.place is not None:
         return _in_a_pod(compiler, statement, compiler.place, job, observer)
     program, _ = check_columns(compiler, statement)
-    if program.file is None:
-        raise RuntimeError("an image runs in a pod")
     observer.doing("pinning the rows")
     with shift_spans(statement.select_span):
         reader = compiler.source.stream(statement.select)
@@ -100,7 +99,13 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
     observer.doing(f"running {program.name} on {format_count(rows)}")
     with set_missing_spans(statement.image.span if statement.image else None):
         runnable.run(
-            job.path, program.file, program.arguments, place, observer.progress, deadline=compiler.deadline
+            job.path,
+            program.file or Path(program.name),
+            program.arguments,
+            place,
+            observer.progress,
+            deadline=compiler.deadline,
+            image="" if program.file else str(statement.image),
         )
     results = place.list_results()
     if not program.tables:
@@ -175,7 +180,7 @@ def _rows_of_plan(compiler: Compiler, statement: Statement) -> Iterator[Row]:
 
 
 def _program(statement: Statement, *, on_kubernetes: bool) -> Runnable:
-    """Return the program: a file on the model path, or on Kubernetes one of an image, which CMD names first."""
+    """Return the program: a file on the model path, or one of an image, which CMD names first."""
     image, tables = statement.image, tuple(map(str, statement.into))
     if image is None:
         raise RuntimeError("the grammar demands a program")
@@ -183,11 +188,7 @@ def _program(statement: Statement, *, on_kubernetes: bool) -> Runnable:
         file = _file(image)
         return Runnable(file.name, file, statement.command, tables)
     if not on_kubernetes:
-        raise SemanticError(
-            f"{image} is an image, which runs on Kubernetes alone",
-            span=image.span,
-            hint=f"--on kubernetes; or {_local_form(statement)}",
-        )
+        _check_container(image, statement)
     if not (statement.command and statement.command[0].endswith(".py")):
         raise SemanticError(
             f"the statement names no program of the image {image}",
@@ -196,6 +197,23 @@ def _program(statement: Statement, *, on_kubernetes: bool) -> Runnable:
         )
     program, *arguments = statement.command
     return Runnable(program, None, tuple(arguments), tables)
+
+
+def _check_container(image: Name, statement: Statement) -> None:
+    """Raise SemanticError if the image cannot run on this machine."""
+    if not find_engine():
+        raise SemanticError(
+            f"{image} is an image, which docker or podman runs, and neither is here",
+            span=image.span,
+            hint=f"--on kubernetes; or {_local_form(statement)}",
+        )
+    if not is_permitted(str(image)):
+        raise SemanticError(
+            f"no statement may run the image {image} here",
+            span=image.span,
+            hint=f"permit images by their beginnings: {PERMITTED}={str(image).partition(':')[0]}; "
+            f"or {_local_form(statement)}",
+        )
 
 
 def _file(image: Name) -> Path:

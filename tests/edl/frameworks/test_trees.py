@@ -51,6 +51,7 @@ OBJECTIVES = [  # library, objective, kind of label, parameters, the library's n
     ("xgboost", "reg:gamma", "number", {}, "gamma-nloglik"),
     ("xgboost", "reg:tweedie", "number", {"tweedie_variance_power": 1.3}, "tweedie-nloglik@1.3"),
     ("xgboost", "binary:logistic", "two", {}, "logloss"),
+    ("xgboost", "binary:hinge", "two", {}, None),
     ("xgboost", "multi:softprob", "three", {"num_class": 3}, "mlogloss"),
 ]
 

@@ -130,6 +130,7 @@ MODELS = [
     pytest.param("xgboost", "reg:squarederror", "number", {}, RICH, marks=pytest.mark.soak),
     ("xgboost", "count:poisson", "number", {"max_cat_to_onehot": 50}, PLAIN),
     ("xgboost", "binary:logistic", "two", {"booster": "dart", "rate_drop": 0.3}, PLAIN),
+    ("xgboost", "binary:hinge", "two", {}, PLAIN),
     ("xgboost", "multi:softprob", "three", {"num_class": 3}, PLAIN),
     ("xgboost", "reg:squarederror", "number", {"gamma": 1e9}, PLAIN),
 ]

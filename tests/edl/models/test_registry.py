@@ -252,6 +252,25 @@ def test_a_renamed_model_lives_on_under_its_new_name(
     assert [each.name for each in opened().list()] == ["c"]
 
 
+def test_the_facts_of_a_model_are_kept_with_its_name(
+    registry: Registry, opened: Opener, file_of: FileOf
+) -> None:
+    for number in (1, 2):
+        registry.save("a", file_of(b"%d" % number), RECORD)
+    assert registry.facts("a") == {}
+    registry.describe("a", {"description": "what it's for", "labels": "team: sales", "friendly_name": "x"})
+    registry.describe("a", {"labels": "team: rides", "friendly_name": ""})
+    assert opened().facts("a") == {"description": "what it's for", "labels": "team: rides"}
+    registry.drop("a@2")
+    registry.rename("a", "b")
+    assert (opened().facts("a"), opened().facts("b")["labels"]) == ({}, "team: rides")
+    registry.drop("b")
+    registry.save("b", file_of(b"new"), RECORD)
+    assert opened().facts("b") == {}
+    with pytest.raises(SemanticError, match="there is no model nothing"):
+        registry.describe("nothing", {"description": "a"})
+
+
 def test_a_model_is_not_renamed_to_the_name_of_another(registry: Registry, file_of: FileOf) -> None:
     for name in ("a", "b"):
         registry.save(name, file_of(b"x"), RECORD)

@@ -14,11 +14,6 @@ SELECT n - 2 AS n, y FROM t TO TRAIN DNNRegressor COLUMN «CATEGORY_ID(n, 3)» L
 -- as: VOCABULARIZE(k\1
 SELECT k, y FROM t TO TRAIN DNNRegressor COLUMN «VOCABULARIZE()» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.columns.categories _require_crossable
--- hint: write BUCKETIZE({}, 10) in its place
--- take: write (BUCKETIZE\(.+?\)) in its place
-SELECT n, x, k, y FROM t TO TRAIN DNNRegressor COLUMN CROSS([«x», k], 100) LABEL y INTO m;
-
 -- site: sqlflow_edl.analysis.columns.numeric log.fit
 -- hint: write STANDARDIZE({}), or shift it in the SELECT
 -- take: write (STANDARDIZE\(.+?\))

@@ -8,6 +8,17 @@ SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, train.str
 -- take: leave it out; an embedding
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch«, train.embedding_min_count = 3» LABEL y INTO m;
 
+-- site: sqlflow_edl.analysis.settings.losses _check_labels
+-- hint: write multi:softprob
+-- take: write (multi:softprob)
+-- as: "\1"
+SELECT x, k, y FROM t TO TRAIN xgboost.gbtree WITH train.num_boost_round = 2, objective = «"binary:hinge"» LABEL k INTO m;
+
+-- site: sqlflow_edl.analysis.settings.trees check
+-- hint: leave it out
+-- take: leave it out
+SELECT x, y FROM t TO TRAIN lightgbm.gbdt WITH train.num_boost_round = 2«, train.disk_cache = TRUE» LABEL y INTO m;
+
 -- site: sqlflow_edl.analysis.settings.training_length _held_out_rows_needed
 -- hint: write {} = 0.2 to validate on a fifth of the rows
 -- take: write (validation.fraction = 0\.2)
@@ -184,7 +195,7 @@ SELECT k, y FROM t TO TRAIN DeepFMRegressor WITH epochs = 2« » COLUMN «EMBEDD
 -- hint: write the category itself, or FOR deep
 -- take: write the category itself
 -- as: k
-SELECT x, k, y FROM t TO TRAIN DNNLinearCombinedRegressor COLUMN «EMBEDDING(k, 4)» FOR wide COLUMN x FOR deep LABEL y INTO m;
+SELECT x, k, y FROM t TO TRAIN DNNLinearCombinedRegressor COLUMN «EMBEDDING([k], 4)» FOR wide COLUMN x FOR deep LABEL y INTO m;
 
 -- site: sqlflow_edl.analysis.warm_start choice
 -- hint: leave USING out: a training takes seconds, and learns from all rows of the query

@@ -556,12 +556,6 @@ SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2
 -- then: prog
 «» TO RUN prog.py INTO r;
 
--- site: sqlflow_edl.extensions.runnables.statement _program
--- hint: --on kubernetes; or {}
--- take: and name it: TO RUN (program.py)
--- then: program.py
-SELECT x FROM t TO RUN «my_image» INTO r;
-
 -- site: sqlflow_edl.analysis.measurement _contradictions
 -- hint: leave it out
 -- take: leave it out
@@ -618,16 +612,22 @@ ALTER MODEL «of_names@1» RENAME TO free_name_2;
 ALTER MODEL of_names RENAME TO free_name_3« now»;
 
 -- site: sqlflow_edl.extensions.bigquery_ml.alter_model 
--- hint: write RENAME TO new_name
+-- hint: write RENAME TO new_name, or SET OPTIONS(description = 'what it predicts')
 -- take: write (RENAME TO new_name)
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
 ALTER MODEL of_names «SET OPTIONS()»;
 
--- site: sqlflow_edl.extensions.bigquery_ml.alter_model _refuse_options
--- hint: {} {}
--- take: comments are shown by (SHOW TRAIN of_names)
+-- site: sqlflow_edl.extensions.bigquery_ml.alter_model _read_option
+-- hint: write {}
+-- take: write (labels = .*)
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
-«ALTER MODEL of_names SET OPTIONS(description = 'a')»;
+ALTER MODEL of_names SET OPTIONS(«labels = 1»);
+
+-- site: sqlflow_edl.extensions.bigquery_ml.alter_model _read_options
+-- hint: keep one of them
+-- take: keep one of them
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
+ALTER MODEL of_names SET OPTIONS(description = 'a'«, description = 'b'»);
 
 -- site: sqlflow_edl.session.program_check ProgramCheck._find_model
 -- hint: write {}

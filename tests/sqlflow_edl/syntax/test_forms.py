@@ -31,6 +31,7 @@ KINDS = {
     "SET MODEL": "set_model",
     "SET MODEL TAG": "set_tag",
     "ALTER MODEL": "rename_model",
+    "ALTER MODEL SET OPTIONS": "set_facts",
     "DROP MODEL TAG": "drop_tag",
     "DROP MODEL": "drop_model",
 }

@@ -61,6 +61,21 @@ class Forest:
     inclusive: bool
     doubles: bool
 
+    def find_bound(self, threshold: float) -> float:
+        """Return the largest double that passes the comparison with a threshold.
+
+        Numbers that are rounded to float32 first pass up to the middle between the threshold and the float32 below, or
+        just below that middle if it is rounded up, to the even one.
+        """
+        if self.doubles or not np.isfinite(threshold):
+            return threshold if self.inclusive else float(np.nextafter(threshold, -np.inf))
+        above = np.float32(threshold)
+        if self.inclusive:
+            above = np.nextafter(above, np.float32(np.inf))
+        below = np.nextafter(above, np.float32(-np.inf))
+        middle = (float(above) + float(below)) / 2
+        return middle if np.float32(middle) == below else float(np.nextafter(middle, -np.inf))
+
 
 def of_lightgbm(text: str) -> Forest:
     """Return the trees of a file of LightGBM. Raises JobError for kinds of trees that other code cannot evaluate."""

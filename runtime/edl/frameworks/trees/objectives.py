@@ -24,7 +24,8 @@ class Objective:
     """Loss that trees minimize.
 
     `losses` maps labels, predictions and `parameter` to a loss per row; `metric` is the library's own name of its
-    mean, where it computes the same.
+    mean, where it computes the same. `start` is the link of the prediction before the first round, in the library's
+    file, if it is another.
     """
 
     link: Link
@@ -33,6 +34,7 @@ class Objective:
     default: float = 0.0
     metric: str = ""
     ranks: bool = False  # the rows of a group among each other; a row has no loss of its own
+    start: Link | None = None
 
     def predictions(self, margins: Floats) -> Floats:
         """Return numbers (n, 1), or probabilities (n, 1) of the second class or (n, k), of margins of that shape."""
@@ -117,6 +119,13 @@ def _two_classes(labels: Floats, predictions: Floats, _: float) -> Floats:
     return -np.log(np.maximum(np.where(labels > 0.5, predictions, 1 - predictions), _LEAST))
 
 
+def _hinge(labels: Floats, predictions: Floats, _: float) -> Floats:
+    shares = np.clip(predictions, _LEAST, 1 - _LEAST)
+    margins = np.log(shares) - np.log1p(-shares)
+    losses: Floats = np.maximum(1 - np.where(labels > 0.5, margins, -margins), 0)
+    return losses
+
+
 def _classes(labels: Floats, predictions: Floats, _: float) -> Floats:
     of_truth = predictions[np.arange(len(labels)), labels.astype(np.int64)]
     return -np.log(np.maximum(of_truth, _LEAST))
@@ -151,6 +160,7 @@ XGBOOST: Mapping[str, Objective] = {
     "reg:gamma": Objective("log", _gamma),
     "reg:tweedie": Objective("log", _tweedie, "tweedie_variance_power", 1.5),
     "binary:logistic": Objective("logit", _two_classes),
+    "binary:hinge": Objective("logit", _hinge, start="identity"),
     "multi:softprob": Objective("softmax", _classes),
     "rank:ndcg": _RANKING,
     "rank:pairwise": _RANKING,

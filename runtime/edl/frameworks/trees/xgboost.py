@@ -25,11 +25,13 @@ from edl.frameworks.trees.forest import Forest, of_xgboost
 from edl.frameworks.trees.models import XGBoost
 from edl.frameworks.trees.objectives import XGBOOST, Objective, mean_loss
 from edl.frameworks.trees.ranking import adapter
+from edl.input.blocks import disk_folder
 from edl.program import Program
 
 with without_extras():
     import xgboost
 
+    from edl.frameworks.trees.xgboost_disk import MatrixOnDisk, clip_to_float32
     from edl.frameworks.trees.xgboost_network import XGBoostNetwork
 
 _FIXED = {"verbosity": 0, "disable_default_eval_metric": True}
@@ -50,13 +52,16 @@ def create(program: Program, features: Features, labels: Array | None, seed: int
     name = str(model.params.get("objective", "reg:squarederror"))
     if name not in XGBOOST:
         raise JobError(f"{program.file}: {unknown_objective(name, XGBOOST)}")
-    return adapter(program, model, XGBoostEngine(model, XGBOOST[name]), features)
+    folder = disk_folder(program.folder) if program.spec.training.disk_cache else None
+    return adapter(program, model, XGBoostEngine(model, XGBOOST[name], folder), features)
 
 
 class XGBoostEngine(Engine):
     failures = (xgboost.core.XGBoostError,)
 
-    def __init__(self, model: XGBoost, objective: Objective) -> None:
+    """Engine of a model. cache_folder: for files of rows on disk."""
+
+    def __init__(self, model: XGBoost, objective: Objective, cache_folder: str | None = None) -> None:
         super().__init__(model, objective, int(model.params.get("num_class", 1)))
         self._kind = str(model.params.get("booster", "gbtree"))
         self.additive = self._kind == "gbtree"
@@ -68,6 +73,7 @@ class XGBoostEngine(Engine):
         self._rows: xgboost.DMatrix | None = None
         self._network: XGBoostNetwork | None = None
         self._rate = self.rate
+        self._cache_folder = cache_folder
 
     @property
     def rate(self) -> float:
@@ -104,10 +110,13 @@ class XGBoostEngine(Engine):
         quantiles = self._kind != "gblinear" and self._params.get("tree_method", "hist") in ("auto", "hist")
         if groups is not None:
             self._params["eval_metric"] = f"{groups.metric}@{groups.k}" if groups.k else groups.metric
-        if quantiles:
+        if isinstance(matrix, np.memmap):
+            rows = MatrixOnDisk(matrix, labels, weights, self._kinds, self._cache_folder)
+            self._rows = rows.quantize(int(self._params.get("max_bin", 256)), threads)
+        elif quantiles:
             bins = int(self._params.get("max_bin", 256))
             self._rows = xgboost.QuantileDMatrix(
-                _within_float32(matrix),
+                clip_to_float32(matrix),
                 labels,
                 weight=_of_groups(weights, groups),
                 group=None if groups is None else groups.sizes,
@@ -148,7 +157,13 @@ class XGBoostEngine(Engine):
             self._network = None
 
     def mean_loss(self, labels: Array, weights: Array | None) -> float:
-        predictions = np.asarray(self._trees.predict(self._rows)).reshape(-1, self.outputs)
+        if self.objective.start is None:
+            predictions = np.asarray(self._trees.predict(self._rows)).reshape(-1, self.outputs)
+        else:  # the library's own predictions are classes
+            margins = np.asarray(self._trees.predict(self._rows, output_margin=True)).reshape(
+                -1, self.outputs
+            )
+            predictions = self.objective.predictions(margins.astype(np.float64))
         return mean_loss(self.losses(labels, predictions), weights)
 
     def measure_ranking(self) -> float:
@@ -188,7 +203,7 @@ class XGBoostEngine(Engine):
         return bytes(self._take_first_rounds(last).save_raw(suffix.removeprefix(".")))
 
     def forest(self, last: int) -> Forest:
-        return of_xgboost(self.file(last, ".json"), self.objective.link, self.outputs)
+        return of_xgboost(self.file(last, ".json"), self.objective.start or self.objective.link, self.outputs)
 
     def _take_first_rounds(self, last: int) -> xgboost.Booster:
         """Return the first `last` rounds."""
@@ -230,7 +245,7 @@ class XGBoostEngine(Engine):
         groups: Groups | None = None,
     ) -> xgboost.DMatrix:
         return xgboost.DMatrix(
-            _within_float32(matrix),
+            clip_to_float32(matrix),
             labels,
             weight=_of_groups(weights, groups),
             group=None if groups is None else groups.sizes,
@@ -252,17 +267,6 @@ def _draws(params: Mapping[str, Any]) -> bool:
         return True
     shares = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
     return any(float(params.get(name, 1.0)) < 1 for name in shares)
-
-
-def _within_float32(matrix: Array) -> Array:
-    """Return the matrix with finite numbers that float32 does not hold as its largest one. NaN stays."""
-    largest = float(np.finfo(np.float32).max)
-    if (
-        matrix.size
-        and np.fmax(np.fmax.reduce(matrix, axis=None), -np.fmin.reduce(matrix, axis=None)) > largest
-    ):
-        return np.clip(matrix, -largest, largest)
-    return matrix
 
 
 def _of_groups(weights: Array | None, groups: Groups | None) -> Array | None:

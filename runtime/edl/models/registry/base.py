@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -120,8 +120,22 @@ class Registry(ABC):
         self._untag(version, tag)
         return version
 
+    def describe(self, name: str, facts: Mapping[str, str]) -> None:
+        """Keep facts for people with a model, such as a description. An empty text removes a fact; others stay.
+
+        Raises SemanticError if there is no such model.
+        """
+        if not self._versions(name):
+            raise self._unknown(name)
+        self._prepare()
+        self._describe(name, facts)
+
+    def facts(self, name: str) -> dict[str, str]:
+        """Return the facts that are kept with the model, by name."""
+        return dict(sorted(self._facts(name).items()))
+
     def rename(self, name: str, new_name: str) -> int:
-        """Give a model another name: all its versions and tags, at once. Return the number of versions.
+        """Give a model another name: all its versions, tags and facts, at once. Return the number of versions.
 
         Their numbers stay. Raises SemanticError if there is no such model, for an invalid name, and for the name of
         another model or of a training that is being saved.
@@ -258,6 +272,14 @@ class Registry(ABC):
     @abstractmethod
     def _untag(self, version: ModelVersion, tag: str) -> None:
         """Remove the tag of the version. Idempotent."""
+
+    @abstractmethod
+    def _describe(self, name: str, facts: Mapping[str, str]) -> None:
+        """Set facts of the model, at once; an empty text removes one."""
+
+    @abstractmethod
+    def _facts(self, name: str) -> dict[str, str]:
+        """Return the facts of the model; empty if it has none."""
 
     @abstractmethod
     def _rename(self, name: str, new_name: str) -> None:

@@ -11,7 +11,7 @@ import itertools
 import re
 import secrets
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
 import msgspec
@@ -41,6 +41,8 @@ class EventRegistry(Registry):
         visible = [version for version in versions if version.state in ("ready", "failed")]
         if not visible:
             raise self._unknown(reference)
+        if selector is None and (facts := self._facts(name)):  # another model of the name has none of them
+            self._describe(name, dict.fromkeys(facts, ""))
         for version in versions if selector is None else visible:
             self._bury(version)
         return len(visible)
@@ -104,6 +106,17 @@ class EventRegistry(Registry):
         pointer = next_pointer(self._events_of(version.name))
         home = self._home(version.name, version.version)
         self._append(RegistryEvent(home, version.version, "untagged", pointer, reason=tag))
+
+    def _describe(self, name: str, facts: Mapping[str, str]) -> None:
+        happened = self._events_of(name)
+        kept = {key: text for key, text in {**_facts(happened), **facts}.items() if text}
+        version = max(event.version for event in happened)
+        home = self._home(name, version)
+        reason = msgspec.json.encode(kept).decode()
+        self._append(RegistryEvent(home, version, "described", next_pointer(happened), reason=reason))
+
+    def _facts(self, name: str) -> dict[str, str]:
+        return _facts(self._events_of(name)) if self._versions(name) else {}
 
     def _discard(self, name: str, version: int, key: str) -> None:
         home = self._home(name, version)
@@ -227,6 +240,13 @@ def _tags(events: Events) -> dict[tuple[str, int], list[str]]:
         if event.event == "tagged":
             tags.setdefault(_VERSION(event), []).append(event.reason)
     return tags
+
+
+def _facts(events: Events) -> dict[str, str]:
+    """Return the facts of the last event that describes a model; each has all of them."""
+    described = [event for event in events if event.event == "described"]
+    last = max(described, key=lambda event: (event.pointer, event.version), default=None)
+    return {} if last is None else msgspec.json.decode(last.reason, type=dict[str, str])
 
 
 # States by precedence: the first of these with an event.

@@ -53,7 +53,18 @@ class ModelVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.name}@{self.version}"
 
 
-What = Literal["saving", "failed", "ready", "current", "dropped", "tagged", "untagged", "renamed", "received"]
+What = Literal[
+    "saving",
+    "failed",
+    "ready",
+    "current",
+    "dropped",
+    "tagged",
+    "untagged",
+    "described",
+    "renamed",
+    "received",
+]
 
 
 class RegistryEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,11 +73,13 @@ class RegistryEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     version: int
     event: What
-    pointer: int = 0  # of events ready, current, tagged and untagged
+    pointer: int = 0  # of events ready, current, tagged, untagged and described
     created: str = ""
     record: ModelRecord | None = None  # of events saving and failed
     reason: str = (
-        ""  # of a failure; of events tagged and untagged the tag; of renamed and received the other name
+        # of a failure; of events tagged and untagged the tag; of described all facts of the model, as JSON; of renamed
+        # and received the other name
+        ""
     )
     archive: str = ""
     archive_bytes: int = 0

@@ -1,4 +1,5 @@
-"""Model registry in a database: a table of versions, a table of archive chunks, and one of tags once there are any.
+"""Model registry in a database: a table of versions, a table of archive chunks, and one of tags and of facts
+once there are any.
 
 A model is never a table of its name. The current version of a name changes in the transaction that publishes the new
 one. One implementation serves every database (`edl.models.registry.own_tables`).
@@ -7,7 +8,7 @@ one. One implementation serves every database (`edl.models.registry.own_tables`)
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from edl.models.registry.records import ModelRecord, ModelVersion, State, split_
 MODELS = "sqlflow_edl_models"
 CHUNKS = "sqlflow_edl_chunks"
 TAGS = "sqlflow_edl_tags"
+FACTS = "sqlflow_edl_facts"
 
 _MODEL_COLUMNS = {
     "name": "VARCHAR(512) NOT NULL",
@@ -46,10 +48,12 @@ _CHUNK_COLUMNS = {
     "data": "{blob} NOT NULL",
 }
 _TAG_COLUMNS = {"name": "VARCHAR(512) NOT NULL", "tag": "VARCHAR(64) NOT NULL", "version": "INTEGER NOT NULL"}
+_FACT_COLUMNS = {"name": "VARCHAR(512) NOT NULL", "fact": "VARCHAR(64) NOT NULL", "content": "{text}"}
 _TABLES = {
     MODELS: (_MODEL_COLUMNS, "name, version"),
     CHUNKS: (_CHUNK_COLUMNS, "archive, position"),
     TAGS: (_TAG_COLUMNS, "name, tag"),
+    FACTS: (_FACT_COLUMNS, "name, fact"),
 }
 
 
@@ -63,12 +67,15 @@ class TableRegistry(Registry):
         self._models = source.home + MODELS
         self._chunks = source.home + CHUNKS
         self._tags = source.home + TAGS
+        self._facts_table = source.home + FACTS
 
     def drop(self, reference: str) -> int:
         name, selector = split_reference(reference)
         versions = [version for version in self._versions(name) if version.is_selected(selector)]
         if not versions:
             raise self._unknown(reference)
+
+        has_facts = self._own.exists(FACTS)
 
         def remove() -> None:
             for version in versions:
@@ -77,6 +84,8 @@ class TableRegistry(Registry):
                     self._remove_tag(version, tag)
             if selector is None:
                 self._own.run(f"DELETE FROM {self._models} WHERE name = ?", name)
+                if has_facts:
+                    self._own.run(f"DELETE FROM {self._facts_table} WHERE name = ?", name)
             else:
                 self._bury(versions[0])
 
@@ -148,8 +157,28 @@ class TableRegistry(Registry):
         where = "WHERE name = ? AND tag = ? AND version = ?"
         self._own.run(f"DELETE FROM {self._tags} {where}", version.name, tag, version.version)
 
+    def _describe(self, name: str, facts: Mapping[str, str]) -> None:
+        def describe() -> None:
+            self._own.create(FACTS)
+            for fact, content in facts.items():
+                self._own.run(f"DELETE FROM {self._facts_table} WHERE name = ? AND fact = ?", name, fact)
+                if content:
+                    self._own.run(f"INSERT INTO {self._facts_table} VALUES (?, ?, ?)", name, fact, content)
+
+        self._own.retry(describe)
+
+    def _facts(self, name: str) -> dict[str, str]:
+        if not self._own.exists(FACTS):
+            return {}
+        rows = self._own.rows(f"SELECT fact, content FROM {self._facts_table} WHERE name = ?", name)
+        return {row["fact"]: row["content"] for row in rows}
+
     def _rename(self, name: str, new_name: str) -> None:
-        has_tags = self._own.exists(TAGS)
+        further = [
+            name_of
+            for table, name_of in ((TAGS, self._tags), (FACTS, self._facts_table))
+            if self._own.exists(table)
+        ]
 
         def rename() -> None:
             if any(other.state != "dropped" for other in self._all_versions(new_name)):
@@ -157,7 +186,7 @@ class TableRegistry(Registry):
             if not self._versions(name):
                 raise self._unknown(name)
             self._own.run(f"DELETE FROM {self._models} WHERE name = ?", new_name)  # dropped ones
-            for table in (self._models, *([self._tags] if has_tags else [])):
+            for table in (self._models, *further):
                 self._own.run(f"UPDATE {table} SET name = ? WHERE name = ?", new_name, name)
 
         self._own.retry(rename)

@@ -76,6 +76,27 @@ def test_an_empty_part_sees_what_the_other_sees(session: Session) -> None:
     assert found == {"wide": (spec.OneHot(CROSS),), "deep": (spec.Embedding(CROSS, 8),)}
 
 
+def test_fractional_numbers_are_crossed_by_their_buckets(session: Session) -> None:
+    found = inputs(session, "COLUMN CROSS([city, height], 90)", select="city, height")
+    written = inputs(session, "COLUMN CROSS([city, BUCKETIZE(height, 10)], 90)", select="city, height")
+    assert found == written
+    assert isinstance(found["wide"][0].category.columns[1], spec.Bucket)
+
+
+def test_what_says_how_a_column_is_read_is_crossed_as_the_column(session: Session) -> None:
+    found = inputs(
+        session, "COLUMN CROSS([DENSE(city, 1, SPACE), NUMERIC(team, 2)], 90)", select="city, team"
+    )
+    assert found["wide"] == (spec.OneHot(CROSS),)
+
+
+def test_an_embedding_in_the_wide_part_is_a_weight_for_each_id(session: Session) -> None:
+    found = inputs(
+        session, "COLUMN EMBEDDING(city, 4) FOR wide, age FOR deep".replace(", age", " COLUMN age")
+    )
+    assert found["wide"] == (spec.OneHot(CITY),)
+
+
 def test_a_large_category_stays_one_hot_in_the_wide_part(session: Session) -> None:
     found = inputs(
         session, "COLUMN HASH(city, 500000) FOR wide, age FOR deep".replace(", age", " COLUMN age")

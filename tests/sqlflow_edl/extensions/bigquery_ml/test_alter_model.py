@@ -1,8 +1,9 @@
-"""ALTER MODEL: a model gets another name; other changes name what does the same here."""
+"""ALTER MODEL: a model gets another name, and keeps a description, labels and the time when it expires."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -38,6 +39,50 @@ def test_a_model_that_is_not_there_is_not_renamed_where_it_may_be_absent(session
     assert result.message == "there is no model nothing; nothing is renamed"
 
 
+def facts_of(session: Session, model: str) -> dict[str, str]:
+    [described] = session.run(f"DESCRIBE MODEL {model}")
+    rows = described.to_arrow().to_pylist()
+    return {row["name"]: row["value"] for row in rows if row["section"] == "description"}
+
+
+def test_a_model_keeps_its_description_labels_and_expiration(session: Session) -> None:
+    [result] = session.run(
+        "ALTER MODEL taken SET OPTIONS(description = 'it''s \"y\"', friendly_name = \"y\", -- a comment\n"
+        "labels = [('team', 'sales'), ('trial', '')], expiration_timestamp = TIMESTAMP '2030-01-02 10:00:00+02:00')"
+    )
+    assert result.message == "taken keeps its description, friendly_name, labels, expiration_timestamp"
+    assert facts_of(session, "taken") == {
+        "description": 'it\'s "y"',
+        "friendly_name": "y",
+        "labels": "team: sales, trial",
+        "expiration_timestamp": "2030-01-02 08:00:00 UTC",
+    }
+    [result] = session.run("ALTER MODEL `taken` SET OPTIONS(friendly_name = NULL, description = 'b')")
+    assert result.message == "taken keeps its description and has no friendly_name any more"
+    session.run("ALTER MODEL taken RENAME TO described")
+    assert facts_of(session, "described")["description"] == "b"
+    session.run("ALTER MODEL described RENAME TO taken")
+
+
+def test_a_time_of_expiration_may_be_said_from_now(session: Session) -> None:
+    later = "TIMESTAMP_ADD(CURRENT_TIMESTAMP(), INTERVAL 7 DAY)"
+    session.run(f"ALTER MODEL taken SET OPTIONS(expiration_timestamp = {later})")
+    time = datetime.fromisoformat(facts_of(session, "taken")["expiration_timestamp"].removesuffix(" UTC"))
+    assert timedelta(days=6) < time - datetime.now(UTC).replace(tzinfo=None) < timedelta(days=8)
+
+
+def test_options_of_a_model_that_may_be_absent_are_planned_and_set(session: Session) -> None:
+    [result] = session.run("ALTER MODEL IF EXISTS nothing SET OPTIONS(description = 'a')")
+    assert result.message == "there is no model nothing; nothing is changed"
+    for name, planned in (
+        ("nothing", "there is no model nothing; nothing would be changed"),
+        ("taken", "taken would keep its labels"),
+    ):
+        [statement] = session.parse(f"ALTER MODEL IF EXISTS {name} SET OPTIONS(labels = NULL)")
+        [row] = session.plan(statement).to_arrow().to_pylist()
+        assert row["value"] == planned
+
+
 def test_the_plan_says_how_many_versions_would_get_the_name(session: Session) -> None:
     [statement] = session.parse("ALTER MODEL taken RENAME TO free")
     [row] = session.plan(statement).to_arrow().to_pylist()
@@ -66,22 +111,20 @@ def test_later_statements_of_a_program_know_the_new_name(session: Session) -> No
         ("ALTER MODEL taken@1 RENAME TO x", "renamed with all its versions", "taken@1", "ALTER MODEL taken"),
         ("ALTER MODEL taken RENAME TO x now", "unexpected now", "now", "leave it out"),
         (
-            "ALTER MODEL taken SET OPTIONS(description = 'a')",
-            "no description",
-            "description",
-            "SHOW TRAIN taken",
-        ),
-        (
-            "ALTER MODEL taken SET OPTIONS(labels = [('a', 'b')])",
+            "ALTER MODEL taken SET OPTIONS(vertex_ai_model_version_aliases = ['a'])",
             "have tags",
-            "labels",
-            "SET MODEL taken TAG",
+            "vertex_ai_model_version_aliases",
+            "SET MODEL taken TAG my_tag 1",
         ),
+        ("ALTER MODEL taken SET OPTIONS(kms_key_name = 'a')", "stores its tables", "kms_key_name", "encrypt"),
+        ("ALTER MODEL taken SET OPTIONS(labels = ['a'])", "another form", "['a']", "[('team', 'sales')]"),
+        ("ALTER MODEL taken SET OPTIONS(expiration_timestamp = 'soon')", "form", "'soon'", "'2030-01-01'"),
+        ("ALTER MODEL taken SET OPTIONS(description)", "has no value", "description", "description = "),
         (
-            "ALTER MODEL taken SET OPTIONS(expiration_timestamp = TIMESTAMP '2030-01-01')",
-            "do not expire",
-            "expiration_timestamp",
-            "DROP MODEL",
+            "ALTER MODEL taken SET OPTIONS(labels = [('a', 'b')], labels = NULL)",
+            "given twice",
+            "labels",
+            "keep one",
         ),
         ("ALTER MODEL taken SET OPTIONS(descr = 'a')", "unknown option descr", "descr", "description"),
         ("ALTER MODEL taken SET OPTIONS()", "the options are empty", "SET OPTIONS", "RENAME TO"),

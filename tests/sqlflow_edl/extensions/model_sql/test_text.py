@@ -199,10 +199,8 @@ def test_what_is_wanted_is_checked(wanted: QueryOptions, words: str, tmp_path: P
 
 @pytest.mark.parametrize("threshold", [0.1, 1.0, -3.7, 1e-30, 12_345.678])
 def test_thresholds_of_float32_equal_the_doubles_thresholds(threshold: float) -> None:
-    from sqlflow_edl.extensions.model_sql.forests import _bound
-
     single = np.float32(threshold)
     near = float(single) + np.spacing(single) * np.linspace(-2, 2, 4001)
     near = np.unique(np.concatenate([near, np.nextafter(near, np.inf), np.nextafter(near, -np.inf)]))
-    bound = _bound(forest(), float(single))
+    bound = forest().find_bound(float(single))
     assert ((near.astype(np.float32) < single) == (near <= bound)).all()

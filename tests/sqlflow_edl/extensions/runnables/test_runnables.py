@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -13,15 +14,17 @@ from pathlib import Path
 import pytest
 
 import sqlflow_edl
-from edl.errors import JobError, SemanticError, Span
+from edl.errors import JobError, SemanticError, Span, SQLFlowError
 from edl.jobs import job_folder
 from edl.jobs.events import Output
+from edl.run import containers
 from sqlflow_edl.cli.program.parallel import Interruption, Watcher
 from sqlflow_edl.display.narrator import Narrator, ProgramStep
 from sqlflow_edl.extensions.notebook.live import Live
 from sqlflow_edl.session.observer import Silent
 from sqlflow_edl.session.session import Session
 from tests.databases import on_each
+from tests.engine import write_engine
 from tests.sql_cases import FIXTURES, Case, cases, refusal
 
 SOLD = """
@@ -34,6 +37,7 @@ TOTALS = "SELECT * FROM sold ORDER BY id TO RUN totals.py CMD '--a b', \"c;d\" I
 @pytest.fixture(autouse=True)
 def programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SQLFLOW_MODEL_PATH", str(FIXTURES / "runnables"))
+    monkeypatch.setattr(containers, "ENGINES", ())
 
 
 class Listener(Silent):
@@ -221,3 +225,59 @@ def test_what_a_program_prints_is_shown_as_it_comes() -> None:
     live.progress(Output(tuple(map(str, range(60)))))
     assert out.getvalue() == "  one\n  two\n2 of 3 three\n"
     assert shown == ["\n".join(map(str, range(10, 60)))]
+
+
+# Images ----------------------------------------------------------------------------------------------------------
+
+OF_IMAGE = (
+    "SELECT * FROM sold ORDER BY id TO RUN team/programs:1.2 CMD 'totals.py', '--a b' INTO totals, cheap"
+)
+
+
+@pytest.fixture
+def engine(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stand-in for docker; the file of its last arguments."""
+    monkeypatch.setattr(containers, "ENGINES", ("docker", "podman"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("SQLFLOW_IMAGES", "other/, team/programs")
+    monkeypatch.setenv("SQLFLOW_MODEL_PATH", str(tmp_path))
+    monkeypatch.setenv("A_SECRET", "s3cret")
+    return write_engine(tmp_path, repository, FIXTURES / "runnables")
+
+
+def test_an_image_runs_in_a_container_of_this_machine(session: Session, engine: Path) -> None:
+    [result] = session.run(OF_IMAGE)
+    assert result.message == "totals.py wrote 3 rows to totals and 2 rows to cheap"
+    assert rows(session, "SELECT item, sales FROM totals ORDER BY sales DESC LIMIT 1") == [
+        {"item": "bolt", "sales": 2}
+    ]
+    [program, *options] = json.loads(engine.read_text())
+    assert (program, options[:2]) == ("run", ["--rm", "--interactive"])
+    assert "--network=none" in options
+    assert options[-2:] == ["totals.py", "--a b"]
+    [read, written] = [option for option in options if option.startswith("--volume=")]
+    assert read.endswith(":ro")
+    assert not written.endswith(":ro")
+    assert "s3cret" not in engine.read_text()
+
+
+def test_the_plan_names_the_image_and_runs_nothing(session: Session, engine: Path) -> None:
+    [statement] = session.parse(OF_IMAGE)
+    first, *_ = session.plan(statement).to_arrow().to_pylist()
+    assert first["value"] == "totals.py would run on this machine"
+    assert not engine.exists()
+
+
+@pytest.mark.parametrize(
+    ("image", "program", "message"),
+    [
+        ("team/programs:absent", "totals.py", "ended with exit code 125: Unable to find image"),
+        ("team/programs:1", "total.py", "the image has no program total.py in"),
+        ("ubuntu:24.04", "totals.py", "no statement may run the image ubuntu:24.04 here"),
+    ],
+)
+def test_an_image_that_does_not_run_is_an_error(
+    session: Session, engine: Path, image: str, program: str, message: str
+) -> None:
+    with pytest.raises(SQLFlowError, match=message):
+        session.run(f"SELECT * FROM sold TO RUN {image} CMD '{program}' INTO totals, cheap")
