@@ -99,3 +99,8 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def disk_folder(folder: Path) -> str | None:
+    """Return the folder of a program if files may be written there, else None: the folder for temporary files."""
+    return str(folder) if os.access(folder, os.W_OK) else None

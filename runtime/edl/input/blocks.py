@@ -7,17 +7,16 @@ by block.
 from __future__ import annotations
 
 import functools
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from edl.arrays import Array, Features, arrays, checked_features, checked_labels, checked_weights, map_arrays
 from edl.data import Reader
+from edl.files import disk_folder
 from edl.input.cache import ArrayCache
 from edl.input.feed import convert_rows
 from edl.input.unseen import UnseenIds
@@ -30,11 +29,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NO_LABELS = np.empty(0, dtype=np.float32)
-
-
-def disk_folder(folder: Path) -> str | None:
-    """Return the folder of a program if files may be written there, else None: the folder for temporary files."""
-    return str(folder) if os.access(folder, os.W_OK) else None
 
 
 class Arrays(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 from edl.arrays import Array, Features
 from edl.collectives.base import Group
 from edl.errors import JobError
+from edl.files import disk_folder
 from edl.frameworks.imports import without_extras
 from edl.frameworks.trees.adapter import TreeAdapter, checked_model
 from edl.frameworks.trees.engine import (
@@ -25,7 +26,6 @@ from edl.frameworks.trees.forest import Forest, of_xgboost
 from edl.frameworks.trees.models import XGBoost
 from edl.frameworks.trees.objectives import XGBOOST, Objective, mean_loss
 from edl.frameworks.trees.ranking import adapter
-from edl.input.blocks import disk_folder
 from edl.program import Program
 
 with without_extras():
