@@ -97,7 +97,7 @@ class ModelUse:
             one_row = one_row_explanation(statement, planned, trained)
         planned = one_row or planned
         notes = row_notes + notes + used_model.used_model_notes(statement, trained, planned)
-        notes += tuple(used_model.time_zone_notes(trained, planned.query))
+        notes += tuple(used_model.time_notes(trained, planned.query))
         notes += confidence.former_name_notes(planned)
         if planned.kind in ("predict", "evaluate"):
             fitting = read_archive(self.job.model).fitting
@@ -115,7 +115,7 @@ class ModelUse:
     def give_features(self) -> Result:
         """Return what the model sees of the rows, which are read and transformed as the result is read."""
         statement, planned = self.statement, self.use.planned
-        notes = tuple(used_model.time_zone_notes(self.use.trained, planned.query))
+        notes = tuple(used_model.time_notes(self.use.trained, planned.query))
         report(self.observer, notes)
         schema = self.compiler.source.schema(statement.select)
         read = set(planned.columns)
