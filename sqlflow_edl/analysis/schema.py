@@ -124,11 +124,13 @@ class Schema:
             )
 
     def is_integer(self, column: str) -> bool:
-        """Return True if the column holds whole numbers, or lists of them."""
+        """Return True if the column holds whole numbers, as NUMERIC(20, 0) does, or lists of them."""
         import pyarrow.types as types
 
         arrow = self._item_type(column) or self._arrow_type(column)
-        return bool(types.is_integer(arrow) or types.is_null(arrow))
+        return bool(
+            types.is_integer(arrow) or types.is_null(arrow) or (types.is_decimal(arrow) and arrow.scale <= 0)
+        )
 
     def has_nan(self, column: str) -> bool:
         """Return True if the column's type has NaN and infinities."""

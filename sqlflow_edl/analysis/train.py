@@ -40,7 +40,7 @@ from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, wri
 from sqlflow_edl.analysis.columns.items import Resolver, check_calls
 from sqlflow_edl.analysis.columns.missing import list_null_indicators, separate_unseen
 from sqlflow_edl.analysis.entries import Entry
-from sqlflow_edl.analysis.inference.used_model import time_zone_notes
+from sqlflow_edl.analysis.inference.used_model import time_notes
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.rows import increments
 from sqlflow_edl.analysis.rows import row_weights as weights
@@ -524,7 +524,7 @@ def plan(
             statement, settings, resolver, drafts, rows.groups, rows.forecast, decisions
         )
     if parent:
-        notes += time_zone_notes(parent.spec, query)
+        notes += time_notes(parent.spec, query)
     kept = warm_start.inputs(parent, statement, schema, errors) if parent else {}
     raise_all(errors)
     label = rows.label

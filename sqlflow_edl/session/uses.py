@@ -23,6 +23,7 @@ from sqlflow_edl.analysis.checks.query_errors import NoRowsError
 from sqlflow_edl.analysis.inference import confidence, used_model
 from sqlflow_edl.analysis.inference.evaluation import UNSEEN_ONLY, unseen_only
 from sqlflow_edl.analysis.inference.explanation import one_row_explanation
+from sqlflow_edl.analysis.inference.prediction import taken_name_notes
 from sqlflow_edl.errors.spans import set_missing_spans, shift_spans
 from sqlflow_edl.reports import drift as drift_report
 from sqlflow_edl.reports import features as feature_report
@@ -97,8 +98,8 @@ class ModelUse:
             one_row = one_row_explanation(statement, planned, trained)
         planned = one_row or planned
         notes = row_notes + notes + used_model.used_model_notes(statement, trained, planned)
-        notes += tuple(used_model.time_zone_notes(trained, planned.query))
-        notes += confidence.former_name_notes(planned)
+        notes += tuple(used_model.time_notes(trained, planned.query))
+        notes += confidence.former_name_notes(planned) + taken_name_notes(planned)
         if planned.kind in ("predict", "evaluate"):
             fitting = read_archive(self.job.model).fitting
             notes += comparison.comparison_notes(fitting, trained, planned, pinned, self.job)
@@ -115,7 +116,7 @@ class ModelUse:
     def give_features(self) -> Result:
         """Return what the model sees of the rows, which are read and transformed as the result is read."""
         statement, planned = self.statement, self.use.planned
-        notes = tuple(used_model.time_zone_notes(self.use.trained, planned.query))
+        notes = tuple(used_model.time_notes(self.use.trained, planned.query))
         report(self.observer, notes)
         schema = self.compiler.source.schema(statement.select)
         read = set(planned.columns)

@@ -33,7 +33,7 @@ def seconds_or_numbers(times: pa.Array, column: str) -> Ints:
             f"{column}, the time, is NULL in {times.null_count:,} of {len(times):,} rows",
             hint=f"leave those rows out of the query: WHERE {format_name((column,))} IS NOT NULL",
         )
-    if types.is_integer(kind):
+    if types.is_integer(kind) or (types.is_decimal(kind) and kind.scale <= 0):
         return _whole(times)
     if types.is_date(kind):
         return _whole(times.cast(pa.date32()).cast(pa.int32())) * DAY

@@ -28,8 +28,8 @@ Doubles = npt.NDArray[np.float64]
 # Without a written penalty there is none, as in the textbook, for so few inputs or so many rows for each of them;
 # otherwise the rows choose one.
 FEW_INPUTS, MANY_ROWS = 20, 10
-# Share of a column that the columns before it do not explain, below which it counts as dependent on them: a feature
-# is rounded to float32, with errors of 6e-8.
+# Singular value below which columns of the length 1 depend on each other: features are rounded to float32, with errors
+# of 6e-8.
 _DEPENDENT = 1e-6
 # Share of all rows of a category above which an id has rows: its count is a sum with rounding errors.
 _LEAST_SHARE = 1e-10
@@ -81,7 +81,7 @@ class RowFactor:
         return sums
 
     def solve(self) -> LinearSolution:
-        """Return the weights of least squares; among dependent inputs, those that come first have the weights."""
+        """Return the weights of least squares; inputs that depend on each other share them."""
         factor = self.factor
         if not factor[0, 0]:
             return LinearSolution(np.zeros(factor.shape[1] - 2), 0.0, 0.0)
@@ -107,19 +107,23 @@ def _triangle(rows: Doubles) -> Doubles:
 
 
 def _solve_triangle(inputs: Doubles, label: Doubles, penalty: float) -> Doubles:
-    """Return the weights of the least squared residuals and penalty, 0 for dependent inputs."""
+    """Return the weights of the least squared residuals and penalty, and of several such weights the smallest.
+
+    They are compared for inputs of the same length, so the unit of an input does not matter. Weights that the rows
+    do not determine decide the predictions of values that no row has, such as those of the next month.
+    """
     weights = np.zeros(inputs.shape[1])
-    lengths = np.linalg.norm(inputs, axis=0)
     if penalty:
-        root = np.sqrt(penalty) * np.eye(len(weights))
-        inputs = np.concatenate([inputs, root])
+        inputs = np.concatenate([inputs, np.sqrt(penalty) * np.eye(len(weights))])
         label = np.concatenate([label, weights])
-    diagonal = np.abs(np.diag(_triangle(inputs)))
-    kept = diagonal > _DEPENDENT * np.maximum(lengths, np.finfo(np.float32).tiny)
-    if kept.any():
-        factor = _triangle(np.column_stack([inputs[:, kept], label]))
-        count = int(kept.sum())
-        weights[kept] = np.linalg.solve(factor[:count, :count], factor[:count, -1])
+    lengths = np.linalg.norm(inputs, axis=0)
+    has_length = lengths > np.finfo(np.float32).tiny
+    lengths = lengths[has_length]
+    factor = _triangle(np.column_stack([inputs[:, has_length] / lengths, label]))[: len(lengths)]
+    left, values, right = np.linalg.svd(factor[:, :-1], full_matrices=False)
+    independent = values > _DEPENDENT
+    along = (left.T @ factor[:, -1])[independent] / values[independent]
+    weights[has_length] = right[independent].T @ along / lengths
     return weights
 
 

@@ -19,7 +19,7 @@ from sqlflow_edl.syntax import ast
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.lexer import Token, code_tokens, name_value
 
-_INTEGERS = ("int", "uint")  # beginnings of the names of Arrow's types
+_INTEGERS = ("int", "uint", "decimal")  # of times; beginnings of the names of Arrow's types
 _LONGEST = 160  # characters of an expression in a hint
 _BEFORE_ITEM = frozenset(("SELECT", "DISTINCT", "ALL"))
 _BEFORE_TABLE = frozenset(("FROM", "JOIN"))

@@ -9,7 +9,8 @@ import msgspec
 from edl import spec
 from edl.data.names import fit_name, quote_part
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from edl.evaluation.prediction import predicted_columns
+from edl.evaluation.prediction import predicted_columns, results_of
+from edl.features.labels import target
 from edl.models.archive import Archive
 from sqlflow_edl.analysis import extra_outputs, uncertainty
 from sqlflow_edl.analysis.inference.used_model import (
@@ -165,3 +166,18 @@ def _target(target: ast.Name | None, label: str, dialect: str) -> tuple[str, str
     if len(parts) == 1:
         return tables[0], label
     return ".".join(tables[:-1]), parts[-1]
+
+
+def taken_name_notes(planned: spec.JobSpec) -> tuple[str, ...]:
+    """Return a note on columns of the query with the names of added ones, such as probabilities of another model."""
+    if planned.kind != "predict":
+        return ()
+    own_target, alone = target(planned.label), msgspec.structs.replace(planned.output, keep=())
+    added = results_of(planned, own_target).names
+    wanted = results_of(msgspec.structs.replace(planned, output=alone), own_target).names
+    taken = [(before, name) for before, name in zip(wanted, added, strict=True) if before != name]
+    if not taken:
+        return ()
+    before, name = taken[0]
+    more = f", and {len(taken) - 1} more" if len(taken) > 1 else ""
+    return (f"{before} is a column of the query; the model's is {name}{more}",)

@@ -19,7 +19,7 @@ from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.values import read_device
 from sqlflow_edl.syntax import ast
 
-_TIMESTAMP, _ZONED = "timestamp", "tz="  # in the name of an Arrow type
+_TIMESTAMP, _DATE, _ZONED = "timestamp", "date", "tz="  # in the name of an Arrow type
 _HAS, _HAD = ("has no time zone", "has a time zone"), ("had none", "had one")
 _WITH_ZONES = ("duckdb", "postgres", "redshift", "trino")  # dialects of AT TIME ZONE
 
@@ -142,8 +142,9 @@ def _many_columns(statement: ast.Statement, used: spec.JobSpec) -> tuple[str, ..
     return (f"{few}; WITH explain.method = expected_gradients takes less time",)
 
 
-def time_zone_notes(trained: spec.JobSpec, query: spec.Query) -> Iterator[str]:
-    """Yield a note for each timestamp of the model that has a time zone either in its training or in the query.
+def time_notes(trained: spec.JobSpec, query: spec.Query) -> Iterator[str]:
+    """Yield a note for each timestamp of the model that is a date in the query, or has a time zone either in its
+    training or in the query.
 
     A zoned one counts in UTC, one without a zone as it is written, so that their hours and days may differ.
     """
@@ -151,12 +152,11 @@ def time_zone_notes(trained: spec.JobSpec, query: spec.Query) -> Iterator[str]:
     columns_of_model = frozenset(trained.columns)
     for field in trained.query.schema:
         here = types.get(field.name.casefold(), "")
-        are_timestamps = here.startswith(_TIMESTAMP) and field.type.startswith(_TIMESTAMP)
-        if (
-            field.name not in columns_of_model
-            or not are_timestamps
-            or (_ZONED in here) == (_ZONED in field.type)
-        ):
+        if field.name not in columns_of_model or not field.type.startswith(_TIMESTAMP):
+            continue
+        if here.startswith(_DATE):
+            yield f"{field.name} is a date here and was a timestamp in training: each row counts as midnight"
+        if not here.startswith(_TIMESTAMP) or (_ZONED in here) == (_ZONED in field.type):
             continue
         name = expressions.name(field.name, query.dialect)
         whose = "the rows of the training" if _ZONED in here else "these rows"

@@ -19,6 +19,9 @@ import pyarrow.compute as pc
 
 from edl.errors import SemanticError
 from edl.features.arrays import numbers
+from edl.spec import Feature, JobSpec, category_of
+from edl.spec.column import sources
+from sqlflow_edl.analysis.warm_start import signature
 from sqlflow_edl.extensions.bigquery_ml.functions import ModelFunction
 from sqlflow_edl.extensions.bigquery_ml.model_weights import INTERCEPT
 
@@ -41,8 +44,8 @@ class _Inputs:
 def explain_weights(function: ModelFunction) -> pa.Table:
     """Return a row for each weight: processed_input, category, weight, standard_error, p_value.
 
-    Raises SemanticError for another model than a linear one of a number or of two classes, and if the rows do not
-    determine the weights.
+    Raises SemanticError for another model than a linear one of a number or of two classes, for one that weighs its rows
+    or sees something else than its columns, and if the rows do not determine the weights.
     """
     trained = function.trained
     label = trained.label
@@ -53,16 +56,21 @@ def explain_weights(function: ModelFunction) -> pa.Table:
             span=function.span,
             hint=f"write ML.GLOBAL_EXPLAIN(MODEL {function.call.model})",
         )
+    _check_model(function, trained)
     rows = function.source.stream(function.training_query).read_all()
     rows = rows.filter(rows.column(label.column).is_valid())
-    inputs = _inputs(rows, trained.columns, standardize=_standardizes(function))
+    inputs = _inputs(function, rows, standardize=_standardizes(function))
     count = len(inputs.names) + 1
     if count > _MOST_WEIGHTS or rows.num_rows <= count:
         raise SemanticError(
             f"{rows.num_rows:,} rows are not enough for the errors of {count:,} weights, at most {_MOST_WEIGHTS:,}",
             span=function.span,
         )
-    design = np.column_stack([np.ones(rows.num_rows), inputs.values])
+    # Columns of one size: times in seconds beside shares of one would look like sums of others.
+    shifts = inputs.values.mean(axis=0)
+    scales = inputs.values.std(axis=0)
+    scales[scales == 0] = 1.0
+    design = np.column_stack([np.ones(rows.num_rows), (inputs.values - shifts) / scales])
     if np.linalg.matrix_rank(design) < count:
         raise SemanticError(
             "some columns are sums of others, so that the rows do not determine the weights",
@@ -71,12 +79,14 @@ def explain_weights(function: ModelFunction) -> pa.Table:
         )
     column = rows.column(label.column).combine_chunks()
     if is_number:
-        weights, errors = _least_squares(design, numbers(column, label.column))
+        weights, covariance = _least_squares(design, numbers(column, label.column))
+        weights, errors = _rescale(weights, covariance, shifts, scales)
         freedom = rows.num_rows - count
         p_values = [_two_sided_t(ratio, freedom) for ratio in weights / errors]
     else:
         is_second = pc.equal(column, pa.scalar(label.classes[1]).cast(column.type))
-        weights, errors = _newton(design, is_second.to_numpy(zero_copy_only=False).astype(np.float64))
+        weights, covariance = _newton(design, is_second.to_numpy(zero_copy_only=False).astype(np.float64))
+        weights, errors = _rescale(weights, covariance, shifts, scales)
         p_values = [math.erfc(abs(ratio) / math.sqrt(2)) for ratio in weights / errors]
     names = [(INTERCEPT, None), *inputs.names]
     columns = {
@@ -98,27 +108,61 @@ def _standardizes(function: ModelFunction) -> bool:
     return value
 
 
-def _inputs(rows: pa.Table, columns: tuple[str, ...], *, standardize: bool) -> _Inputs:
-    """Return the inputs: numbers, NULL as their mean, and a flag for each value of a category but the most frequent."""
+def _check_model(function: ModelFunction, trained: JobSpec) -> None:
+    """Raise SemanticError if a fit of the columns would have other weights than the model for a reason of its own."""
+    if trained.weights or trained.loss.params.get("class_weights"):
+        raise SemanticError(
+            "ML.ADVANCED_WEIGHTS counts each row once, and the model weighs its rows",
+            span=function.span,
+            hint=f"write ML.WEIGHTS(MODEL {function.call.model})",
+        )
+
+
+def _inputs(function: ModelFunction, rows: pa.Table, *, standardize: bool) -> _Inputs:
+    """Return the inputs: numbers, NULL as their mean, and a flag for each value of a category but the most frequent.
+
+    Raises SemanticError if the model sees something else than the numbers and categories of the table.
+    """
     names: list[tuple[str, str | None]] = []
     values: list[Floats] = []
-    for name in columns:
-        column = rows.column(name).combine_chunks()
-        kind = column.type
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-            values_of_column = numbers(column, name)
-            values_of_column = np.where(
-                np.isfinite(values_of_column), values_of_column, np.nanmean(values_of_column)
-            )
-            if standardize and (deviation := values_of_column.std(ddof=1)):
-                values_of_column = (values_of_column - values_of_column.mean()) / deviation
-            names.append((name, None))
-            values.append(values_of_column)
+    for feature in function.trained.features:
+        if feature.is_indicator:
             continue
-        for category, flags in _flags(column):
-            names.append((name, category))
-            values.append(flags)
+        name = _find_column(feature, rows)
+        if name is None:
+            raise SemanticError(
+                f"ML.ADVANCED_WEIGHTS fits numbers and categories, and the model sees {signature(feature)}",
+                span=function.span,
+                hint=f"write ML.WEIGHTS(MODEL {function.call.model})",
+            )
+        column = rows.column(name).combine_chunks()
+        if feature.line is None or pa.types.is_boolean(column.type):
+            for category, flags in _flags(column):
+                names.append((name, category))
+                values.append(flags)
+            continue
+        values_of_column = numbers(column, name)
+        values_of_column = np.where(
+            np.isfinite(values_of_column), values_of_column, np.nanmean(values_of_column)
+        )
+        if standardize and (deviation := values_of_column.std(ddof=1)):
+            values_of_column = (values_of_column - values_of_column.mean()) / deviation
+        names.append((name, None))
+        values.append(values_of_column)
     return _Inputs(names, np.column_stack(values) if values else np.empty((rows.num_rows, 0)))
+
+
+def _find_column(feature: Feature, rows: pa.Table) -> str | None:
+    """Return the column that enters a model as a number or by its values, or None if a feature is something else."""
+    [column, *others] = sources(feature)
+    if others or not isinstance(column, str):
+        return None
+    kind = rows.schema.field(column).type
+    if feature.line is not None:
+        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        return column if is_number or pa.types.is_boolean(kind) else None
+    category = category_of(feature)
+    return column if feature.array == "ids" and category.levels and not category.has_lists else None
 
 
 def _flags(column: pa.Array) -> Iterator[tuple[str | None, Floats]]:
@@ -130,17 +174,24 @@ def _flags(column: pa.Array) -> Iterator[tuple[str | None, Floats]]:
         yield category, (all_texts == category).astype(np.float64)
 
 
+def _rescale(weights: Floats, covariance: Floats, shifts: Floats, scales: Floats) -> tuple[Floats, Floats]:
+    """Return weights and standard errors of inputs from these of (input - shift) / scale."""
+    back = np.diag(np.append(1.0, 1 / scales))
+    back[0, 1:] = -shifts / scales
+    return back @ weights, np.sqrt(np.diag(back @ covariance @ back.T))
+
+
 def _least_squares(design: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Return the weights with the least squared errors, and their standard errors."""
+    """Return the weights with the least squared errors, and their covariance."""
     weights, *_ = np.linalg.lstsq(design, values, rcond=None)
     rows, inputs = design.shape
     variance = float(np.square(values - design @ weights).sum()) / (rows - inputs)
-    errors = np.sqrt(variance * np.diag(np.linalg.inv(design.T @ design)))
-    return np.asarray(weights, np.float64), np.asarray(errors, np.float64)
+    covariance = variance * np.linalg.inv(design.T @ design)
+    return np.asarray(weights, np.float64), np.asarray(covariance, np.float64)
 
 
 def _newton(design: Floats, is_second: Floats) -> tuple[Floats, Floats]:
-    """Return the weights of the logit with the largest likelihood, and their standard errors.
+    """Return the weights of the logit with the largest likelihood, and their covariance.
 
     Of classes that a line separates, the weights grow without bounds; they end at a logit of 30.
     """
@@ -155,7 +206,7 @@ def _newton(design: Floats, is_second: Floats) -> tuple[Floats, Floats]:
         weights = weights + step
         if np.abs(step).max() < 1e-10 * (1 + np.abs(weights).max()):
             break
-    return weights, np.sqrt(np.diag(np.linalg.inv(information)))
+    return weights, np.asarray(np.linalg.inv(information))
 
 
 def _two_sided_t(value: float, freedom: int) -> float:

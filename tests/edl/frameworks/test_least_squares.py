@@ -52,14 +52,31 @@ def test_blocks_of_rows_have_the_solution_of_all_rows(l2: float | None, weighted
     np.testing.assert_allclose([found.bias, *found.weights], expected, rtol=1e-10, atol=1e-12)
 
 
-def test_inputs_that_depend_on_others_have_no_weight_and_change_no_prediction() -> None:
-    doubled = np.column_stack([INPUTS, INPUTS[:, :2], np.zeros(500), INPUTS[:, 0] + INPUTS[:, 1]])
+@pytest.mark.parametrize("unit", [1.0, 1e-6])
+def test_inputs_that_depend_on_others_share_the_weights_and_change_no_prediction(unit: float) -> None:
+    doubled = np.column_stack(
+        [INPUTS, INPUTS[:, :2] * unit, np.zeros(500), 2 * INPUTS[:, 2] + INPUTS[:, 3] + 1]
+    )
     found = factor_of(doubled, LABELS).solve()
-    assert (found.weights[6:] == 0).all()
+    np.testing.assert_allclose(found.weights[6:8] * unit, found.weights[:2], rtol=1e-4, atol=1e-6)
+    assert found.weights[8] == 0
     expected = reference(INPUTS, LABELS)
     np.testing.assert_allclose(
-        doubled @ found.weights + found.bias, INPUTS @ expected[1:] + expected[0], rtol=1e-6
+        doubled @ found.weights + found.bias, INPUTS @ expected[1:] + expected[0], rtol=1e-6, atol=1e-6
     )
+
+
+def test_rounded_inputs_of_a_sum_of_many_have_no_great_weights() -> None:
+    """A day is the sum of its month and its place in it, and days of the next month have no row of their month."""
+    days = np.arange(270)
+    months, places = np.divmod(days, 30)
+    inputs = np.column_stack([days / 270, np.eye(12)[months], np.eye(30)[places]]).astype(np.float32)
+    labels = days / 100 + np.random.default_rng(3).normal(size=270)
+    found = factor_of(inputs, labels, l2=0.0).solve()
+    assert np.abs(found.weights).max() < 10
+    rows = np.column_stack([np.ones(270), inputs]).astype(np.float64)
+    least = np.linalg.lstsq(rows, labels, rcond=1e-6)[0]
+    np.testing.assert_allclose(inputs @ found.weights + found.bias, rows @ least, rtol=1e-5, atol=1e-5)
 
 
 def test_the_penalty_of_many_inputs_and_few_rows_predicts_other_rows_better_than_none() -> None:

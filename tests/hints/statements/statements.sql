@@ -585,6 +585,18 @@ SELECT * FROM ML.EVALUATE(MODEL of_days, (SELECT * FROM days), STRUCT(«FALSE» 
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 SELECT * FROM «ML.ADVANCED_WEIGHTS(MODEL of_numbers)»;
 
+-- site: sqlflow_edl.extensions.bigquery_ml.weight_errors _check_model
+-- hint: write ML.WEIGHTS(MODEL {})
+-- take: write (ML.WEIGHTS\(MODEL weighed\))
+-- first: SELECT x, w, y FROM t TO TRAIN LinearRegressor WITH train.weight_column = w LABEL y INTO weighed;
+SELECT * FROM «ML.ADVANCED_WEIGHTS(MODEL weighed)»;
+
+-- site: sqlflow_edl.extensions.bigquery_ml.weight_errors _inputs
+-- hint: write ML.WEIGHTS(MODEL {})
+-- take: write (ML.WEIGHTS\(MODEL of_logs\))
+-- first: SELECT x, y FROM t TO TRAIN LinearRegressor COLUMN LOG(x) LABEL y INTO of_logs;
+SELECT * FROM «ML.ADVANCED_WEIGHTS(MODEL of_logs)»;
+
 -- site: sqlflow_edl.extensions.bigquery_ml.functions _anomalies
 -- hint: write ML.DETECT_ANOMALIES(MODEL {}, STRUCT(0.1 AS contamination), (SELECT …))
 -- take: write (ML.DETECT_ANOMALIES\(MODEL of_groups, STRUCT\(0.1 AS contamination\), \()SELECT …

@@ -57,6 +57,15 @@ def test_a_query_has_the_predictions_of_the_statement(session: Session) -> None:
     assert len(expected) == new_sales().num_rows
 
 
+def test_columns_of_an_earlier_prediction_are_told_from_the_new_ones(session: Session) -> None:
+    said = "kind_confidence is a column of the query; the model's is kind_confidence_2, and 1 more"
+    query = f"SELECT *, 0.5 AS kind_confidence, 0.1 AS kind_prob_far FROM ({ROWS}) AS r"
+    [renamed] = session.run(f"{query} TO PREDICT USING kinds")
+    assert said in renamed.notes
+    [plain] = session.run(f"{ROWS} TO PREDICT USING kinds")
+    assert not any("is a column of the query" in note for note in plain.notes)
+
+
 def test_the_database_does_the_rest(session: Session) -> None:
     expected = rows(session, f"{ROWS} TO PREDICT USING kinds")
     large = {row["id"] for row in expected if row["kind"] == "large"}

@@ -378,3 +378,17 @@ def test_lists_of_too_many_items_leave_the_other_columns_to_trees(amounts: Sessi
     )
     [plan] = amounts.run(f"EXPLAIN {query} LABEL y INTO m")
     assert "BoostedTreesRegressor (lightgbm)" in str(plan.to_arrow()["name"].to_pylist())
+
+
+def test_decimals_without_places_are_whole_numbers() -> None:
+    with Session("duckdb:") as session:
+        query = "SELECT (i % 4 + 10)::NUMERIC(20, {0}) AS shop, i % 7 / 2 AS amount FROM range(300) AS r(i)"
+        whole, fractional = (
+            session.compile(f"{query.format(places)} TO TRAIN DNN LABEL shop INTO m")[0].spec.label
+            for places in (0, 2)
+        )
+        assert whole.has_classes
+        assert not fractional.has_classes
+        text = f"{query.format(0)} TO TRAIN DNN COLUMN ONE_HOT(shop) LABEL amount INTO m"
+        [only] = session.compile(text)
+        assert only.spec.features == (spec.OneHot(spec.Vocabulary("shop", (10, 11, 12, 13))),)

@@ -38,6 +38,14 @@ def test_a_time_with_a_zone_in_place_of_one_without_is_said(session: Session, us
     assert not any("zone" in note for note in run(session, f"SELECT t, y FROM visits {use}").notes)
 
 
+def test_a_date_in_place_of_a_timestamp_is_said(session: Session) -> None:
+    result = run(session, "SELECT t::DATE AS T FROM visits TO PREDICT USING hours")
+    assert "t is a date here and was a timestamp in training: each row counts as midnight" in result.notes
+    assert not any(
+        "midnight" in note for note in run(session, "SELECT t FROM visits TO PREDICT USING hours").notes
+    )
+
+
 def test_features_of_a_time_with_a_zone_say_so(session: Session) -> None:
     assert SAID in run(session, "SHOW FEATURES FOR hours (SELECT t::TIMESTAMPTZ AS t FROM visits)").notes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from edl.errors import SemanticError
@@ -72,3 +73,47 @@ def test_columns_that_are_sums_of_others_are_an_error(session: Session) -> None:
     )
     with pytest.raises(SemanticError, match="sums of others"):
         session.run("SELECT * FROM ML.ADVANCED_WEIGHTS(MODEL twice)")
+
+
+def test_columns_of_other_sizes_are_no_sums_and_have_exact_errors(session: Session) -> None:
+    session.run(
+        "CREATE TABLE ticks AS SELECT 1.7e9 + i * 3600 AS seconds, (i * 7 % 11) / 1e7 AS share, "
+        "i / 24 + (i * 7 % 11) + (i * 5) % 4 AS y FROM range(60) AS r(i);"
+        "CREATE OR REPLACE MODEL sizes OPTIONS(model_type='LINEAR_REG', input_label_cols=['y']) AS SELECT * FROM ticks"
+    )
+    found = weights(session, "ML.ADVANCED_WEIGHTS(MODEL sizes)")
+    rows = session.run(
+        "SELECT i / 24 AS day, share * 1e7 AS share, y FROM (SELECT (seconds - 1.7e9) / 3600 AS i, * FROM ticks)"
+    )
+    day, share, y = (column.to_numpy() for column in rows[-1].to_arrow().columns)
+    design = np.column_stack([np.ones(60), day, share])
+    exact = np.linalg.lstsq(design, y)[0]
+    rest = y - design @ exact
+    errors = np.sqrt(rest @ rest / 57 * np.diag(np.linalg.inv(design.T @ design)))
+    for name, place, unit in (("seconds", 1, 86400), ("share", 2, 1e-7)):
+        assert found[name, None]["weight"] * unit == pytest.approx(exact[place], rel=1e-6)
+        assert found[name, None]["standard_error"] * unit == pytest.approx(errors[place], rel=1e-6)
+    at_zero = exact[0] - exact[1] * 1.7e9 / 86400
+    assert found["__INTERCEPT__", None]["weight"] == pytest.approx(at_zero, rel=1e-6)
+
+
+def test_a_number_as_a_category_has_a_weight_for_each_value(session: Session) -> None:
+    session.run("SELECT x, y FROM t TO TRAIN LinearRegressor COLUMN VOCABULARIZE(x) LABEL y INTO values_of_x")
+    found = weights(session, "ML.ADVANCED_WEIGHTS(MODEL values_of_x)")
+    assert [name for name, value in found if value is not None] == ["x"] * 6
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("LinearRegressor COLUMN LN(x + 1)", "the model sees standardize"),
+        ("LinearRegressor COLUMN BUCKETIZE(x, 3)", "the model sees one_hot"),
+        ("LinearRegressor WITH train.weight_column = w", "the model weighs its rows"),
+    ],
+)
+def test_a_model_of_other_inputs_than_its_columns_is_refused(
+    session: Session, statement: str, reason: str
+) -> None:
+    session.run(f"SELECT x, 1 + x % 3 AS w, y FROM t TO TRAIN {statement} LABEL y INTO refused")
+    with pytest.raises(SemanticError, match=reason):
+        session.run("SELECT * FROM ML.ADVANCED_WEIGHTS(MODEL refused)")
