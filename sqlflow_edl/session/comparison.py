@@ -124,11 +124,11 @@ def _mark_unseen(category: spec.Category) -> spec.Category:
     return msgspec.structs.replace(category, category=_mark_unseen(items))
 
 
-def _count_rows(ids: Ints | Ragged, wanted: int) -> int:
+def _count_rows(ids: Ints | Ragged, counted_id: int) -> int:
     """Return the number of rows with an id, or with a list that has it."""
     if not isinstance(ids, Ragged):
-        return int((ids == wanted).sum())
-    places = np.flatnonzero(ids.values == wanted)
+        return int((ids == counted_id).sum())
+    places = np.flatnonzero(ids.values == counted_id)
     return len(np.unique(np.searchsorted(ids.offsets, places, side="right")))
 
 
