@@ -13,7 +13,7 @@ from edl.models.registry.records import ModelVersion
 from edl.spec import NO_FRAMEWORK, SCORED, TREES, Component, JobSpec, each_label
 from sqlflow_edl.reports import curve
 from sqlflow_edl.reports import text as words
-from sqlflow_edl.reports.folds import describe_folds
+from sqlflow_edl.reports.folds import describe_folds, describe_trained_rows
 from sqlflow_edl.reports.importances import importances, shares
 from sqlflow_edl.reports.intervals import measured_rows
 from sqlflow_edl.reports.near_perfect import archived_doubt
@@ -232,9 +232,8 @@ def _training(archive: Archive) -> Rows:
     refit = f"; then all {archive.learned_rows:,}, after measuring" if are_refitted(archive.trials) else ""
     if spec.members:
         yield "seed", f"{training.seed}"
-        rows, folds = spec.rows, f" in each of {spec.folds} folds" if spec.folds > 1 else ""
         chose = f"{spec.validation_rows:,} that chose the members"
-        yield "rows", f"{rows.training:,}{folds}, and {chose}{refit}"
+        yield "rows", f"{describe_trained_rows(spec)}, and {chose}{refit}"
         return
     yield "optimizer", component(spec.optimizer)
     yield "loss", component(spec.loss)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from edl import metrics
+from edl.data.cells import format_count
 from edl.spec import FoldValues, JobSpec
 from sqlflow_edl.reports.intervals import mean_of_folds
 from sqlflow_edl.reports.text import number
@@ -31,3 +32,15 @@ def describe_folds(trained: JobSpec, measured: FoldValues) -> str:
         ends = f"{number(least)} to {number(most)} with 95 % confidence"
         mean = f"; mean {number(math.fsum(known) / len(known))}, {ends}"
     return f"{len(values)} folds{by}: {measured.metric} {', '.join(map(number, values))}{order}{mean}"
+
+
+def describe_trained_rows(trained: JobSpec) -> str:
+    """Describe the training rows: `80 rows in each of 5 folds`, by time `200 to 1,000 rows in the 5 folds`."""
+    rows, folds = trained.rows, trained.folds
+    if folds == 1:
+        return format_count(rows.training)
+    if rows.blocks:
+        sizes = sorted(rows.select_fold(fold).training for fold in range(len(rows.blocks.sizes)))
+        if rows.blocks.is_forward and sizes[0] < sizes[-1]:
+            return f"{sizes[0]:,} to {format_count(sizes[-1])} in the {folds} folds"
+    return f"{format_count(rows.training)} in each of {folds} folds"

@@ -17,7 +17,7 @@ from edl.models.fitting import Fitting
 from edl.spec import NO_FRAMEWORK, TREES, JobSpec, Output
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.reports import text
-from sqlflow_edl.reports.folds import describe_folds
+from sqlflow_edl.reports.folds import describe_folds, describe_trained_rows
 from sqlflow_edl.reports.importances import unit
 from sqlflow_edl.reports.intervals import wilson
 from sqlflow_edl.reports.near_perfect import doubt
@@ -75,9 +75,7 @@ def written_rows_result(
 def trained_on(trained: JobSpec, model: str, trials: int = 0, stopped: str = "") -> str:
     """Return a sentence about a training. trials, stopped: of a search, those that ended, and why others did not."""
     if trained.search is not None:
-        search, rows = trained.search, trained.rows
-        in_folds = f" in each of {trained.folds} folds" if trained.folds > 1 else ""
-        on = f"{model} on {format_count(rows.training)}{in_folds}"
+        search, on = trained.search, f"{model} on {describe_trained_rows(trained)}"
         if search.count == 1:
             return f"trained {search.candidates[0].name} {on}, {_chosen_on(trained, 'validated')}"
         tried = f"tried {trials:,} of up to {format_count(search.count, 'candidate')}"

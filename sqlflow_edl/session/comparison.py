@@ -19,13 +19,14 @@ from edl.data.cells import format_count
 from edl.data.pinned import pin_rows
 from edl.errors import SQLFlowError
 from edl.features.arrays import Bools, Ints, plain_array
-from edl.features.categories import encode_unknown_as_null
+from edl.features.categories import encoder
 from edl.features.hashing import Hashes
 from edl.features.labels import target
 from edl.features.weights import RowWeights
 from edl.jobs.job_folder import JobFolder
 from edl.models.archive import Archive
 from edl.models.fitting import Fitting
+from edl.ragged import Ragged
 from edl.spec import JobSpec
 from sqlflow_edl.analysis.checks.drift import DRIFTED, ColumnDrift, compare
 from sqlflow_edl.analysis.checks.duplicates import row_hashes
@@ -74,17 +75,23 @@ def comparison_notes(
     """Return a note on values that the model has not met, or none: categories that it does not know, by column, and
     NULL in columns where training had none. Columns with the largest share of such rows come first.
 
-    Unknown are neither lists nor hashed values. There is no note for many rows that stay on a server. fitting, trained:
-    of the model. planned: of the statement; its columns may have other names.
+    A list counts if one of its items is unknown; hashed values never are. There is no note for many rows that stay on
+    a server, and none on lists of many rows. fitting, trained: of the model. planned: of the statement; its columns may
+    have other names.
     """
     if not pinned.rows or (pinned.table is not None and pinned.rows > MOST_ROWS):
         return ()
     reader = data.open_reader(pinned, job.rows)
-    vocabularies = {
-        source: one_category
-        for one_category in map(spec.category_of, planned.features)
-        if spec.is_category(one_category) and one_category.levels
-        for source in spec.sources(one_category)
+    marked = (
+        _mark_unseen(category)
+        for category in map(spec.category_of, planned.features)
+        if spec.is_category(category) and (pinned.rows <= MOST_ROWS or not category.has_lists)
+    )
+    categories = {
+        source: category
+        for category in marked
+        if category.has_other
+        for source in spec.sources(category)
         if isinstance(source, str)
     }
     summaries = fitting.columns if fitting is not None else {}
@@ -94,20 +101,35 @@ def comparison_notes(
         for before, column in pairs
         if before in summaries and not summaries[before].nulls and column in reader.schema.names
     }
-    encoders = {column: encode_unknown_as_null(category) for column, category in vocabularies.items()}
+    encoders = {column: encoder(category) for column, category in categories.items()}
     unseen, nulls = Counter[str](), Counter[str]()
-    columns = list(dict.fromkeys((*vocabularies, *sorted(without_null))))
+    columns = list(dict.fromkeys((*categories, *sorted(without_null))))
     for batch in reader.read(0, pinned.rows, columns) if columns else ():
-        missing = {column: plain_array(batch.column(column)).null_count for column in columns}
-        nulls.update({column: missing[column] for column in without_null})
+        nulls.update({column: plain_array(batch.column(column)).null_count for column in without_null})
         for column, encode in encoders.items():
-            unseen[column] += int((encode(batch) == vocabularies[column].size).sum()) - missing[column]  # type: ignore[union-attr]
+            unseen[column] += _count_rows(encode(batch), categories[column].unseen_id)
     parts = (
         _list_affected_columns(unseen, pinned.rows, "a value that was rare in training or did not occur"),
         _list_affected_columns(nulls, pinned.rows, "NULL, of which training had none"),
     )
     note = "; ".join(filter(None, parts))
     return (note,) if note else ()
+
+
+def _mark_unseen(category: spec.Category) -> spec.Category:
+    """Return the category with an id of its own for unseen values, also of the items of a list."""
+    items = getattr(category, "category", None)  # of a list
+    if items is None:
+        return category.with_unseen(lambda _: "other")
+    return msgspec.structs.replace(category, category=_mark_unseen(items))
+
+
+def _count_rows(ids: Ints | Ragged, counted_id: int) -> int:
+    """Return the number of rows with an id, or with a list that has it."""
+    if not isinstance(ids, Ragged):
+        return int((ids == counted_id).sum())
+    places = np.flatnonzero(ids.values == counted_id)
+    return len(np.unique(np.searchsorted(ids.offsets, places, side="right")))
 
 
 def count_classes(planned: JobSpec, pinned: Pinned, job: JobFolder) -> list[float]:

@@ -233,7 +233,7 @@ def test_an_ensemble_is_described_with_its_members(searched: Searched) -> None:
     assert found["model", "model"] == "Ensemble"
     assert found["model", "framework"] == "ensemble"
     assert found["test", "rows"] == "40"
-    assert found["training", "rows"] == "60 in each of 2 folds, and 120 that chose the members"
+    assert found["training", "rows"] == "60 rows in each of 2 folds, and 120 that chose the members"
     assert ("features", "city") in found
     assert "lightgbm" in found["lineage", "versions"]
     members = [value for (section, _), value in found.items() if section == "members"]

@@ -139,6 +139,11 @@ class Job:
         return tuple(self._pools)
 
     @property
+    def current_epoch(self) -> int:
+        """The first epoch that is begun and not completely trained, as of the stored state."""
+        return min((pool.state.number for pool in self._of("train")), default=self.state.epoch)
+
+    @property
     def is_finished(self) -> bool:
         return self.state.finished
 

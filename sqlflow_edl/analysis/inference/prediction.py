@@ -174,8 +174,8 @@ def taken_name_notes(planned: spec.JobSpec) -> tuple[str, ...]:
         return ()
     own_target, alone = target(planned.label), msgspec.structs.replace(planned.output, keep=())
     added = results_of(planned, own_target).names
-    wanted = results_of(msgspec.structs.replace(planned, output=alone), own_target).names
-    taken = [(before, name) for before, name in zip(wanted, added, strict=True) if before != name]
+    plain_names = results_of(msgspec.structs.replace(planned, output=alone), own_target).names
+    taken = [(before, name) for before, name in zip(plain_names, added, strict=True) if before != name]
     if not taken:
         return ()
     before, name = taken[0]

@@ -18,6 +18,7 @@ from edl.master.reporting.status import Obstacles, StatusReporter
 from edl.master.reporting.tensorboard import Curves
 from edl.master.tasks.task_manager import TaskManager
 from edl.ps.messages import Figures
+from edl.spec import Training
 from edl.tasks.job_state import Plan
 from edl.tasks.ranges import STREAMED_ROWS
 from tests.edl.master.test_tensorboard import spec
@@ -68,6 +69,26 @@ def test_the_updates_of_servers_are_in_the_snapshot_and_losses_in_the_outcome(tm
     assert "had applied 5 updates of 320 rows" in of_servers
     assert "train.durable_updates keeps them" in of_servers
     assert "had pushed 1 update of 64 rows to some of the parameter servers only" in of_workers
+
+
+def test_the_epoch_is_the_first_with_remaining_rows_though_tasks_are_assigned_ahead(tmp_path: Path) -> None:
+    other: Any = None
+    job = spec()
+    tasks = TaskManager(Plan("train", 4, training=Training(epochs=3, batch_size=2)))
+    while tasks.job.take("train"):
+        pass
+    backend = Backend(other, other, other, ClientResultStore(), lambda snapshot: None, "")
+    reporter = StatusReporter(
+        job,
+        tasks,
+        InstanceManager(tasks, 0),
+        backend,
+        Curves(job, tmp_path, tasks),
+        None,
+        Obstacles(other),
+    )
+    assert tasks.job.state.epoch > 1
+    assert reporter.snapshot().epoch == 1
 
 
 def test_instances_that_are_cut_off_are_counted_and_described(tmp_path: Path) -> None:

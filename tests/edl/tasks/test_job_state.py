@@ -134,10 +134,10 @@ def test_the_next_epoch_is_handed_out_ahead_but_only_one() -> None:
     taken = list(iter(lambda: job.take("train"), None))
     assert {task.number for task in taken} == {1, 2}
     assert not job.is_over("train")
-    assert (job.state.epoch, job.to_state().current_epoch) == (2, 1)
+    assert (job.state.epoch, job.current_epoch, job.to_state().current_epoch) == (2, 1, 1)
     for task in taken[:4]:
         job.finish_task(done(task))
-    assert job.to_state().current_epoch == 2
+    assert job.current_epoch == job.to_state().current_epoch == 2
     assert job.waits("evaluate")
     assert job.take("train") is None
 

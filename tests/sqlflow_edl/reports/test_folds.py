@@ -7,7 +7,7 @@ import pytest
 
 from edl import spec
 from edl.spec import FoldValues, Rows, Split, ValidationBlocks
-from sqlflow_edl.reports.folds import describe_folds
+from sqlflow_edl.reports.folds import describe_folds, describe_trained_rows
 from sqlflow_edl.reports.intervals import mean_of_folds
 from tests.edl.programs import job_spec
 
@@ -31,6 +31,17 @@ def test_folds_by_time_begin_with_the_earliest() -> None:
     blocks = ValidationBlocks(100, (20, 20, 20), is_forward=True)
     said = describe(FoldValues("rmse", (1.0, 2.0, 3.0)), Split("time", "day"), blocks)
     assert said.startswith("3 folds by day: rmse 3, 2, 1, the earliest first; mean 2, 0 to ")
+
+
+def test_folds_by_time_are_trained_on_more_and_more_rows() -> None:
+    def described(blocks: ValidationBlocks) -> str:
+        search = spec.Search((), "rmse", folds=len(blocks.sizes))
+        rows = Rows(True, 100, 80, 20, blocks=blocks)
+        job = job_spec("torch", (), spec.RegressionLabel("y", 0.0, 1.0), rows)
+        return describe_trained_rows(msgspec.structs.replace(job, search=search))
+
+    assert described(BLOCKS) == "80 rows in each of 5 folds"
+    assert described(ValidationBlocks(80, (20, 20, 20), is_forward=True)) == "20 to 60 rows in the 3 folds"
 
 
 def test_a_fold_without_a_value_counts_in_no_mean() -> None:

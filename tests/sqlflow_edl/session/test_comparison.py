@@ -54,6 +54,27 @@ def test_unseen_values_and_new_nulls_are_counted_by_column(
     assert comparison.comparison_notes(FITTING, model, model, pinned, job) == wanted
 
 
+@pytest.mark.parametrize(
+    ("category", "wanted"),
+    [
+        (spec.ListOf(spec.CategoryId("tags", 9)), 3),
+        (spec.ListOf(spec.Vocabulary("tags", (1, 2))), 4),
+        (spec.ListOf(spec.HashBucket("tags", 9)), 0),
+    ],
+)
+def test_lists_with_an_unknown_item_are_counted(
+    session: Session, category: spec.Category, wanted: int
+) -> None:
+    texts = ("'1,2'", "'1;2'", "'x,y'", "NULL", "''", "'1,77,78'", "'3'")
+    query = f"SELECT t AS tags FROM ({' UNION ALL '.join(f'SELECT {text} AS t' for text in texts)}) AS r"
+    job = job_folder.create("predict", query)
+    pinned = session.source.pin(query, job.rows, seed=0, shuffle=False)
+    features = (spec.OneHot(category),)
+    model = msgspec.structs.replace(trained(session), inputs={"features": features})
+    said = (f"tags: {wanted} of 7 rows have {UNKNOWN}",) if wanted else ()
+    assert comparison.comparison_notes(None, model, model, pinned, job) == said
+
+
 def test_columns_with_the_largest_share_come_first_and_the_others_are_counted(session: Session) -> None:
     names = [f"c{number}" for number in range(7)]
     columns = (f"CASE WHEN i <= {n} THEN NULL ELSE 1 END AS {name}" for n, name in enumerate(names, 1))

@@ -123,14 +123,14 @@ class StatusReporter:
 
     def snapshot(self) -> Snapshot:
         tasks = self._tasks
-        state, group = tasks.job.state, tasks.state.rendezvous.present
+        group = tasks.state.rendezvous.present
         lost_updates, lost_rows = self._losses
         waiting = set(self._instances.waiting)
         return Snapshot(
             started=self._started,
             updated=datetime.now(UTC).isoformat(timespec="milliseconds"),
             tasks=progress.counts(tasks),
-            epoch=0 if tasks.plan.is_endless else state.epoch,
+            epoch=0 if tasks.plan.is_endless else tasks.job.current_epoch,
             epochs=self._spec.training.epochs
             if self._spec.work == "train" and not tasks.plan.is_endless
             else 0,
@@ -191,7 +191,7 @@ class StatusReporter:
         )
 
     def _publish_progress(self, now: float) -> None:
-        state, training = self._tasks.job.state, self._spec.training
+        job, training = self._tasks.job, self._spec.training
         rows, kind, seconds = progress.rows(self._tasks), self._spec.work, self._search_seconds
         if rows == self._rows and int(seconds) == int(self._seconds):
             return
@@ -208,9 +208,9 @@ class StatusReporter:
                 rows,
                 self._total,
                 self._rate.per_second if self._rate is not None else 0.0,
-                state.epoch,
+                job.current_epoch,
                 epochs,
-                state.step,
+                job.state.step,
                 progress.loss(self._tasks),
                 training.early_stopping > 0,
                 seconds,
