@@ -92,8 +92,9 @@ _VERSIONS = {  # behind a model
     ("DROP", "MODEL"): ("TAG",),
     ("CREATE", "MODEL"): ("OPTIONS",),
     ("EXPORT", "MODEL"): ("OPTIONS",),
-    ("ALTER", "MODEL"): ("RENAME TO",),
+    ("ALTER", "MODEL"): ("RENAME TO", "SET OPTIONS"),
 }
+_CHANGES = {"RENAME": "TO", "SET": "OPTIONS"}  # of a model
 _BEFORE_A_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE", "VIEW", "DESCRIBE", "SUMMARIZE")
 _VALUES: dict[str, Catalog[Entry]] = {
     "optimizer": OPTIMIZERS,
@@ -318,9 +319,9 @@ RULES = (
         lambda where, _: _keywords(_VERSIONS[where.before[0], where.before[1]]),
     ),
     CompletionRule(
-        "new name",
-        lambda where: tuple(where.before[:2]) == ("ALTER", "MODEL") and where.last == "RENAME",
-        lambda where, _: _keywords(("TO",)),
+        "change of a model",
+        lambda where: tuple(where.before[:2]) == ("ALTER", "MODEL") and where.last in _CHANGES,
+        lambda where, _: _keywords((_CHANGES[where.last],)),
     ),
     CompletionRule("value", lambda where: where.clause == "WITH" and where.last == "=", _values),
     CompletionRule("attribute", lambda where: where.clause == "WITH" and where.begins_item, _attributes),

@@ -21,6 +21,7 @@ from edl.program import column_functions, load
 from edl.program.user_model import PATH_VARIABLE
 from edl.run import job_runner
 from edl.spec.computed import functions, rename_columns
+from sqlflow_edl.backends.exporting import read_forest
 from sqlflow_edl.codegen import generate
 from sqlflow_edl.extensions.model_sql import QueryOptions, model_query
 from sqlflow_edl.extensions.serving.model import load_model
@@ -248,4 +249,5 @@ def test_a_model_is_exported_over_its_transformed_features(session: Session, arc
 
 def test_a_function_is_written_in_no_sql(session: Session, archive: Path) -> None:
     with pytest.raises(SQLFlowError, match="is computed in Python, and written in no SQL"):
-        model_query(read_archive(archive), "m@1", QueryOptions("duckdb", "sales"), lambda: None)  # type: ignore[arg-type,return-value]
+        model = read_archive(archive)
+        model_query(model, "m@1", QueryOptions("duckdb", "sales"), lambda: read_forest(model, archive))

@@ -13,6 +13,7 @@ import sqlflow_edl
 from edl.errors import SQLFlowError
 from edl.models.archive import read_archive
 from edl.spec.computed import JSON_PATH
+from sqlflow_edl.backends.exporting import read_forest
 from sqlflow_edl.extensions.model_sql import QueryOptions, model_query
 from sqlflow_edl.extensions.serving.model import load_model
 from sqlflow_edl.session.session import Session
@@ -137,4 +138,5 @@ def test_raw_texts_are_sent_to_a_server_and_to_python(session: Session, tmp_path
     seen = sqlflow_edl.load_transform(file).transform(pa.table({"payload": ['{"user": {"age": "7"}}', None]}))
     assert seen.column(0).to_pylist() == ["below 12.25", None]
     with pytest.raises(SQLFlowError, match="is computed in Python, and written in no SQL"):
-        model_query(read_archive(file), "m@1", QueryOptions("duckdb", "events"), lambda: None)  # type: ignore[arg-type,return-value]
+        stored = read_archive(file)
+        model_query(stored, "m@1", QueryOptions("duckdb", "events"), lambda: read_forest(stored, file))

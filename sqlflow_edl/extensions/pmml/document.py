@@ -32,9 +32,8 @@ def encode_pmml(archive: Archive, reference: str, read_forest: Callable[[], Fore
             hint="export it as ONNX (-o m.onnx)",
         )
     link = (LIGHTGBM if spec.framework == "lightgbm" else XGBOOST)[objective(spec)["objective"]].link
-    columns = PmmlFields(
-        schema_of(field for field in spec.query.schema if field.name in spec.columns), spec.features
-    )
+    read = frozenset(spec.columns)
+    columns = PmmlFields(schema_of(field for field in spec.query.schema if field.name in read), spec.features)
     xml, body, label = Xml(), Xml(), spec.label
     body.lines.clear()
     model = TreeModel(body, spec, read_forest(), link, columns)
