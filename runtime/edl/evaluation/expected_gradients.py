@@ -219,7 +219,9 @@ class GradientExplainer(Explainer):
         for entry in self._entries:
             if entry.kind not in NUMBERS:
                 is_new = switched[:, self._ids.index(entry)]
-                mixed[entry.name] = _choose(rows[entry.name], starts[entry.name], of_row, of_start, is_new)
+                mixed[entry.name] = _choose_ids(
+                    rows[entry.name], starts[entry.name], of_row, of_start, is_new
+                )
                 continue
             first, last = starts[entry.name][of_start], rows[entry.name][of_row]
             mixed[entry.name] = first + places[:, np.newaxis].astype(first.dtype) * (last - first)
@@ -250,7 +252,7 @@ class GradientExplainer(Explainer):
         return slopes.reshape(outputs.shape).astype(np.float32)
 
 
-def _choose(
+def _choose_ids(
     rows: Any,
     starts: Any,
     of_row: npt.NDArray[np.intp],
