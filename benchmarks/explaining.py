@@ -78,7 +78,7 @@ def _errors(session: Session) -> Iterator[Row]:
             began = time.perf_counter()
             _run(session, f"SELECT * FROM explained TO EXPLAIN of_mixed WITH {settings} INTO why")
             seconds = time.perf_counter() - began
-            why = _read(session, "SELECT * FROM why ORDER BY id")
+            why = _read_table(session, "SELECT * FROM why ORDER BY id")
             values = np.column_stack([why[f"{column}_shap"].to_numpy() for column in names])
             sums = why["y_base"].to_numpy() + values.sum(axis=1)
             gap = np.abs(sums - why["y"].to_numpy()).mean() / scale
@@ -116,7 +116,7 @@ def _exact_values(session: Session, rows: pa.Table, names: list[str]) -> Floats:
         place = pa.array(np.arange(len(some) * len(row)))
         session.register("points", pa.table({"place": place, **parts}))
         _run(session, "SELECT * FROM points TO PREDICT scored.y USING of_mixed")
-        scores = _read(session, "SELECT y FROM scored ORDER BY place")["y"].to_numpy()
+        scores = _read_table(session, "SELECT y FROM scored ORDER BY place")["y"].to_numpy()
         means[first : first + 512] = scores.reshape(len(some), count, count).mean(axis=2)
     sizes, values = subsets.sum(axis=1), np.zeros((count, columns))
     weights = [1 / (columns * math.comb(columns - 1, size)) for size in range(columns)]
@@ -133,6 +133,6 @@ def _run(session: Session, text: str) -> None:
         pass
 
 
-def _read(session: Session, text: str) -> pa.Table:
+def _read_table(session: Session, text: str) -> pa.Table:
     [result] = session.run(text)
     return result.to_arrow()

@@ -231,7 +231,7 @@ def by_file_of_xgboost(case: Case) -> pa.Table:
 
 
 def by_pmml(case: Case) -> pa.Table:
-    """By an evaluator of our own: infinities, which PMML does not know, are missing as NULL is."""
+    """Answers of our own evaluator. Infinities, which PMML does not know, are missing as NULL is."""
     archive, file = case.trained.archive, case.folder / "exported.pmml"
     file.write_text(encode_pmml(archive, case.name, lambda: forest_of(archive)), encoding="utf-8")
     document = Pmml(file)

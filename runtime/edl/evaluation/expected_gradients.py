@@ -62,7 +62,7 @@ class GradientExplainer(Explainer):
         for number, entry in enumerate(self._ids):
             for samples in self._passes(self._id_samples, len(row_scores)):
                 change = self._of_id(rows, number, samples, chosen) / len(self._id_samples)
-                total += change[:, np.newaxis] * self._shares_of(entry)
+                total += change[:, np.newaxis] * self._shares(entry.feature)
         return total
 
     # Draws -------------------------------------------------------------------------------------------------
@@ -142,9 +142,6 @@ class GradientExplainer(Explainer):
             for entry in self._numbers
         }
 
-    def _shares_of(self, entry: Entry) -> Floats:
-        return self._shares(entry.feature)
-
     def _shares(self, feature: Any) -> Floats:
         """Return the share of each source column in a feature, (columns,)."""
         names = list(dict.fromkeys(source_columns(feature)))
@@ -216,15 +213,11 @@ class GradientExplainer(Explainer):
         """Return the features at points of the way: numbers at `places`, ids of the row where they are switched."""
         mixed: Arrays = {}
         starts = self._start_arrays
-        for entry in self._entries:
-            if entry.kind not in NUMBERS:
-                is_new = switched[:, self._ids.index(entry)]
-                mixed[entry.name] = _choose_ids(
-                    rows[entry.name], starts[entry.name], of_row, of_start, is_new
-                )
-                continue
-            first, last = starts[entry.name][of_start], rows[entry.name][of_row]
-            mixed[entry.name] = first + places[:, np.newaxis].astype(first.dtype) * (last - first)
+        for name in (entry.name for entry in self._numbers):
+            first, last = starts[name][of_start], rows[name][of_row]
+            mixed[name] = first + places[:, np.newaxis].astype(first.dtype) * (last - first)
+        for name, is_row in zip((entry.name for entry in self._ids), switched.T, strict=True):
+            mixed[name] = _choose_ids(rows[name], starts[name], of_row, of_start, is_row)
         return mixed
 
     def _slopes(self, outputs: Array, chosen: npt.NDArray[np.intp]) -> Array:

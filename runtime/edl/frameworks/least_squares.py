@@ -110,7 +110,7 @@ def _solve_triangle(inputs: Doubles, label: Doubles, penalty: float) -> Doubles:
     """Return the weights of the least squared residuals and penalty, and of several such weights the smallest.
 
     They are compared for inputs of the same length, so the unit of an input does not matter. Weights that the rows
-    do not determine decide the predictions of values that no row has, such as those of the next month.
+    do not determine decide the predictions of values that no row has, such as the next month.
     """
     weights = np.zeros(inputs.shape[1])
     if penalty:

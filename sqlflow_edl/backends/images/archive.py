@@ -150,12 +150,12 @@ def _drop_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 def _files(folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield each file and folder, in order, with its name in the image; of what is mounted there, the folder alone."""
+    emptied = {folder / name for name in EMPTIED}
     for place, folders, names in os.walk(folder):
         folders.sort()
         here = Path(place)
         for name in sorted([*folders, *names]):
             yield here / name, str((here / name).relative_to(folder))
-        emptied = {folder / name for name in EMPTIED}
         folders[:] = [
             name for name in folders if here / name not in emptied and not os.path.ismount(here / name)
         ]

@@ -132,7 +132,9 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
     select = _query(text, end, span, dialect)
     statement = _statement(text, span, parsed_head, options, select, dialect)
     if re.search(r"\bcustom_holiday\b", text[select.end : span.end], re.IGNORECASE):
-        why = "holidays are those of a country, by holiday_region, or a column of yours with ARIMA_PLUS_XREG"
+        why = (
+            "holidays come from a country, by holiday_region, or from a column of yours with ARIMA_PLUS_XREG"
+        )
         statement = replace(statement, warnings=(*statement.warnings, f"custom_holiday has no effect: {why}"))
     return replace(statement, if_absent=bool(head["absent"]))
 

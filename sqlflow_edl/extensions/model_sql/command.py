@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 from edl.errors import SQLFlowError
+from edl.files import replacing
 from edl.models.archive import read_archive
 from sqlflow_edl.backends.exporting import read_forest
 from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.display.files import name_write_errors
 from sqlflow_edl.extensions.model_sql.query import QueryOptions, model_query
 
 
@@ -26,13 +28,7 @@ def write_query(archive: Path, reference: str, options: argparse.Namespace) -> i
     if output is None:
         sys.stdout.write(text)
         return exit_codes.OK
-    partial = output.with_name(f".{output.name}.partial")
-    try:
+    with name_write_errors(output), replacing(output) as partial:
         partial.write_text(text, encoding="utf-8")
-        partial.replace(output)
-    except OSError as error:
-        raise SQLFlowError(f"cannot write {output}: {error.strerror or error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
     print(f"wrote a query of {len(text):,} characters for {dialect} to {output}", file=sys.stderr)
     return exit_codes.OK

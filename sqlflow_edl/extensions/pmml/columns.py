@@ -1,4 +1,4 @@
-"""PmmlFields of the table as fields of PMML, and the columns of the matrix of trees as fields derived from them.
+"""Columns of a table as fields of PMML, and the columns of the matrix of trees as fields derived from them.
 
 A text is a string, a boolean is a boolean, and all else is a double: dates and times are seconds since 1970 in UTC,
 times of day seconds since midnight. NULL is a missing value. The id of a category is derived as a whole number, and is
@@ -72,7 +72,7 @@ def apply(function: str, *arguments: Expression) -> Apply:
 
 
 class PmmlFields:
-    """PmmlFields of the table by name, with their types in training. Writes the fields that features ask for."""
+    """Columns of a table by name, with their types in training. Writes the fields that features ask for."""
 
     def __init__(self, schema: pa.Schema, features: Sequence[Feature]) -> None:
         self._schema = schema

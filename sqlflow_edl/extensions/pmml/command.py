@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from edl.errors import SQLFlowError
+from edl.files import replacing
 from edl.models.archive import read_archive
 from sqlflow_edl.backends.exporting import read_forest
+from sqlflow_edl.display.files import name_write_errors
 from sqlflow_edl.extensions.pmml.document import encode_pmml
 
 
@@ -16,12 +18,6 @@ def write_pmml(archive: Path, reference: str, output: Path) -> str:
         raise SQLFlowError(f"{output} is there already", hint="remove it, or choose another name")
     model = read_archive(archive)
     text = encode_pmml(model, reference, lambda: read_forest(model, archive))
-    partial = output.with_name(f".{output.name}.partial")
-    try:
+    with name_write_errors(output), replacing(output) as partial:
         partial.write_text(text, encoding="utf-8")
-        partial.replace(output)
-    except OSError as error:
-        raise SQLFlowError(f"cannot write {output}: {error.strerror or error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
     return "a PMML model of the columns that its trees compare"

@@ -168,7 +168,7 @@ class TreeModel:
             self._condition(step.parent, is_first=step.is_first)
 
     def _condition(self, node: int, *, is_first: bool) -> None:
-        """Write the condition of a child of a node. It is unknown for a missing value, also that of the second one."""
+        """Write the condition of a child of a node. A missing value leaves the condition of either child unknown."""
         nodes = self._forest.nodes
         place = int(nodes.column[node])
         field = self._fields[place]

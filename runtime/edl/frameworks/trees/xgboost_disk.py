@@ -1,7 +1,7 @@
 """Training rows of XGBoost on disk: its external memory, over a matrix that is mapped from a file.
 
 XGBoost reads the matrix by parts, and keeps the intervals of each part in a file of its own, which it reads again in
-each round. So the memory is that of a few parts, whatever the number of rows.
+each round. So it holds a few parts in memory, whatever the number of rows.
 """
 
 from __future__ import annotations

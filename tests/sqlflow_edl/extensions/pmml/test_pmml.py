@@ -56,7 +56,7 @@ def train(
     )
 
 
-def written(session: Session, name: str, folder: Path) -> Pmml:
+def write_document(session: Session, name: str, folder: Path) -> Pmml:
     file = folder / f"{name}.zip"
     session.registry.load(name, file)
     archive = read_archive(file)
@@ -76,7 +76,7 @@ def test_texts_with_spaces_marks_and_nothing_are_the_categories_that_they_were(
         model=f"{library}.gb{'dt' if library == 'lightgbm' else 'tree'}",
         clause="COLUMN x, t, VOCABULARIZE(k), BUCKET(x, [1, 2])",
     )
-    document = written(session, f"odd_{library}", tmp_path)
+    document = write_document(session, f"odd_{library}", tmp_path)
     query = "SELECT x, t, k FROM odd UNION SELECT 1.5, 'never seen', 99 UNION SELECT NULL, 'a', NULL"
     [result] = session.run(f"{query} TO PREDICT USING odd_{library}")
     for row in result.to_arrow().to_pylist():
@@ -90,7 +90,7 @@ def test_texts_with_spaces_marks_and_nothing_are_the_categories_that_they_were(
 
 def test_a_threshold_decides_in_an_output_of_its_own(session: Session, tmp_path: Path) -> None:
     train(session, "decided", "x, t", settings=", validation.threshold = f1", label="yes", clause="")
-    document = written(session, "decided", tmp_path)
+    document = write_document(session, "decided", tmp_path)
     [result] = session.run("SELECT DISTINCT x, t FROM odd TO PREDICT USING decided")
     for row in result.to_arrow().to_pylist():
         found = document.outputs({"x": float(row["x"]), "t": row["t"]})
@@ -133,7 +133,7 @@ def test_what_has_no_form_is_named(
 ) -> None:
     train(session, name, "x, t", **how)
     with pytest.raises(SQLFlowError, match=message):
-        written(session, name, tmp_path)
+        write_document(session, name, tmp_path)
 
 
 def test_a_character_that_xml_cannot_have_is_named() -> None:
