@@ -12,12 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from edl.data.cells import format_count
 from edl.models.archive import Archive
 from edl.spec import Label, Residuals
-from sqlflow_edl.reports.intervals import measured_rows
+from sqlflow_edl.reports.intervals import hanley_mcneil, measured_rows
 from sqlflow_edl.reports.text import number, percent, value
 
 Figures = Mapping[str, float | None]
 
 RANKS = 0.65  # auc from which on the order of the probabilities is worth a word
+FEWEST = 10  # rows of each class from which on a reversed ranking is no chance
+GUESSED_AUC = 0.5  # of probabilities that say nothing of the class
 
 
 def verdict(archive: Archive) -> str:
@@ -60,6 +62,7 @@ def _of_classes(label: Label, figures: Figures, rows: str, sizes: Sequence[float
             yield f"So it is no more often right than always {name}."
     if label.is_binary:
         yield from _of_positive_class(value(label.classes[1]), figures)
+        yield from _reversed_ranking(value(label.classes[1]), figures, sizes)
 
 
 def _most_frequent(label: Label, sizes: Sequence[float]) -> tuple[str, float] | None:
@@ -90,6 +93,18 @@ def _ranking(name: str, figures: Figures) -> str:
         f" Yet its probabilities put rows of {name} above the others (auc {number(auc)}): "
         "WITH predict.threshold = f1 finds some of them."
     )
+
+
+def _reversed_ranking(name: str, figures: Figures, sizes: Sequence[float]) -> Iterator[str]:
+    """Yield a sentence if the probabilities rank the rows of both classes the wrong way round, beyond chance."""
+    auc = figures.get("auc")
+    if auc is None or auc > 1 - RANKS or len(sizes) != 2 or min(sizes) < FEWEST:
+        return
+    if hanley_mcneil(auc, sizes[1], sizes[0])[1] < GUESSED_AUC:
+        yield (
+            f"Its probabilities put rows of {name} below the others (auc {number(auc)}): are the two classes "
+            "exchanged, in the model or in these rows?"
+        )
 
 
 def _of_numbers(figures: Figures, rows: str, residuals: Residuals | None) -> Iterator[str]:

@@ -232,7 +232,7 @@ class Compiler:
         planned = train.plan(statement, query, schema, settings, parent, self.workers, last, models=models)
         if parent is not None:
             again = used_model.over_schema(parent.spec, schema)
-            check_types(statement, parent.spec, again, schema, self._has_values)
+            check_types(statement, parent.spec, again, schema, self._has_rows)
         self._check_encryption(statement, running.cluster(planned.settings))
         return self._with_held_out(planned)
 
@@ -349,7 +349,7 @@ class Compiler:
         self.read_as(trained.spec, statement)
         schema, query = self.describe(statement)
         planned = specify(statement, trained, model.reference, query, schema)
-        check_types(statement, trained.spec, planned, schema, self._has_values)
+        check_types(statement, trained.spec, planned, schema, self._has_rows)
         if planned.report not in ("drift", "features") or planned.output.name:
             with set_missing_spans(name.span):
                 self._check_machine(planned.framework, *(member.framework for member in planned.models))
@@ -466,7 +466,7 @@ class Compiler:
         fields = tuple(spec.Field(field.name, str(field.type)) for field in arrow)
         return Schema(arrow, self.dialect), spec.Query(select, self.dialect, self.source.url, fields)
 
-    def _has_values(self, query: str) -> bool:
+    def _has_rows(self, query: str) -> bool:
         return any(batch.num_rows for batch in self.source.stream(query))
 
     def check_target(self, statement: Statement, target: str, appended: pa.Schema | None = None) -> None:

@@ -12,9 +12,10 @@ from edl.features.arrays import ColumnTypeError
 from edl.features.labels import target
 from edl.features.transform import Features
 from edl.spec import Feature, Label, source_columns
-from edl.spec.column import sources
+from edl.spec.column import nodes, sources
 from edl.spec.computed import functions
 
+LEAST_INEXACT = 2**53  # least whole number that a double may hold in place of another one
 _VALUES: tuple[object, ...] = ("", b"", 0, False, [], {})
 
 
@@ -39,6 +40,22 @@ def find_unfit_columns(
                 if error.column in selected:
                     unfit.setdefault(error.column, error)
     return unfit
+
+
+def columns_of_large_ids(features: Iterable[Feature], columns: Collection[str]) -> list[str]:
+    """Return those of the columns that hold ids of categories which would be others if a double rounded them."""
+    names = {
+        name
+        for feature in features
+        for part in nodes(feature)
+        if part.tells_neighbours
+        and (
+            not part.levels
+            or any(isinstance(level, int) and abs(level) >= LEAST_INEXACT for level in part.levels)
+        )
+        for name in source_columns(part)
+    }
+    return [column for column in columns if column in names]
 
 
 def _computations(

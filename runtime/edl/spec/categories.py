@@ -108,6 +108,7 @@ class HashBucket(CategoryColumn, frozen=True, tag="hash_bucket"):
     computed: ClassVar[Computable] = "texts"
     places: ClassVar[frozenset[Place]] = _ITEM
     stated: ClassVar[tuple[str, ...]] = ("size",)
+    tells_neighbours: ClassVar[bool] = True
 
     column: Source
     size: int
@@ -118,6 +119,7 @@ class Vocabulary(CategoryColumn, frozen=True, tag="vocabulary"):
 
     computed: ClassVar[Computable] = "texts"
     places: ClassVar[frozenset[Place]] = _ITEM
+    tells_neighbours: ClassVar[bool] = True
 
     column: Source
     values: tuple[str | int, ...]
@@ -181,6 +183,7 @@ class Cross(CategoryColumn, frozen=True, tag="cross"):
     made_of: ClassVar[str] = "columns"
     places: ClassVar[frozenset[Place]] = _ONE_ID
     stated: ClassVar[tuple[str, ...]] = ("size",)
+    tells_neighbours: ClassVar[bool] = True
 
     columns: tuple[str | Crossed, ...]
     size: int

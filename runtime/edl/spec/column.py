@@ -36,6 +36,7 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     is_for_trees: ClassVar[bool] = False
     needs_label: ClassVar[bool] = False  # it is fitted to labels, or trained on them
     hides_null: ClassVar[bool] = False  # NULL is as the mean
+    tells_neighbours: ClassVar[bool] = False  # of whole numbers, each is a value of its own
     is_indicator: ClassVar[bool] = False  # of NULL
     number: ClassVar[Source] = ""  # column of numbers that it reads beside `made_of`
 
@@ -147,6 +148,14 @@ def parts_of(column: Column) -> tuple[Source | Column, ...]:
     """Return the columns or the categories that a feature or category is made of."""
     made_of: Any = getattr(column, column.made_of)
     return made_of if isinstance(made_of, tuple) else (made_of,)
+
+
+def nodes(column: Column) -> Iterator[Column]:
+    """Yield a feature or category and all that it is made of, but for the columns."""
+    yield column
+    for part in parts_of(column):
+        if isinstance(part, Column):
+            yield from nodes(part)
 
 
 def sources(column: Column) -> Iterator[Source]:

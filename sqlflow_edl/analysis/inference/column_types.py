@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from edl import spec
 from edl.errors import SemanticError, Span, raise_all
 from edl.features.arrays import numbers, plain_array
-from edl.features.column_types import example, find_unfit_columns
+from edl.features.column_types import LEAST_INEXACT, columns_of_large_ids, example, find_unfit_columns
 from edl.forecasting.steps import seconds_or_numbers
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.query_errors import UnfitColumnError
@@ -30,12 +30,12 @@ def check_types(
     trained: spec.JobSpec,
     used: spec.JobSpec,
     schema: Schema,
-    has_values: Callable[[str], bool],
+    has_rows: Callable[[str], bool],
 ) -> None:
     """Raise an error for each column of a type that the model, or the comparison with its label, does not take.
 
-    used: JobSpec of the statement. has_values: tells if a query has rows, here those in which a column is not NULL:
-    a database may give NULL any type.
+    used: JobSpec of the statement. has_rows: tells if a query has rows, here those in which a column is not NULL (a
+    database may give NULL any type), and those in which an id may have been rounded.
     """
     if trained.edited or (
         used.report == "drift" and not used.output.name
@@ -63,7 +63,19 @@ def check_types(
                 hint=expression_of_training(trained.query, name) or error.hint,
             )
             for name, error in unfit.items()
-            if has_values(_values_of(name, statement.select, schema.dialect))
+            if has_rows(_rows_where(name, "{} IS NOT NULL", statement.select, schema.dialect))
+        ]
+        + [
+            SemanticError(
+                f"{name} has ids above 2^53 as floating-point numbers, which cannot tell neighbouring ids apart; in "
+                "training they were whole numbers",
+                span=_place(statement, name, schema.dialect),
+                hint="select it from where it is a whole number still: a cast does not bring the lost digits back",
+            )
+            for name in columns_of_large_ids(used.features, changed)
+            if before.get(name.casefold(), "").startswith(_INTEGERS)
+            and schema.has_nan(name)
+            and has_rows(_rows_where(name, f"ABS({{}}) >= {LEAST_INEXACT}", statement.select, schema.dialect))
         ]
     )
 
@@ -147,7 +159,7 @@ def _place(statement: ast.Statement, column: str, dialect: str) -> Span | None:
     return named[0] if len(named) == 1 else span
 
 
-def _values_of(column: str, select: str, dialect: str) -> str:
-    """Return the query of one row of a query in which a column has a value."""
+def _rows_where(column: str, condition: str, select: str, dialect: str) -> str:
+    """Return the query of one row of a query in which the condition on a column, {}, holds."""
     name = expressions.name(column, dialect)
-    return f"SELECT {name} FROM (\n{select}\n) AS sqlflow_edl_given WHERE {name} IS NOT NULL LIMIT 1"
+    return f"SELECT {name} FROM (\n{select}\n) AS sqlflow_edl_given WHERE {condition.format(name)} LIMIT 1"

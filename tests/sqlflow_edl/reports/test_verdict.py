@@ -50,6 +50,22 @@ def test_one_that_is_worse_may_still_rank(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("auc", "confusion", "is_said"),
+    [
+        (0.05, CONFUSION, True),
+        (0.45, CONFUSION, False),  # little below a guess
+        (0.05, ((2.0, 1.0), (1.0, 1.0)), False),  # by chance, on so few rows
+    ],
+)
+def test_exchanged_classes_are_suspected_where_the_ranking_is_reversed(
+    tmp_path: Path, auc: float, confusion: tuple[tuple[float, ...], ...], *, is_said: bool
+) -> None:
+    metrics = {**OF_CLASSES, "auc": auc}
+    found = archive(tmp_path, CHURNED, metrics=metrics, uncertainty=Calibration(confusion=confusion))
+    assert ("TRUE below the others (auc 0.05): are the two classes exchanged" in verdict(found)) is is_said
+
+
 def test_of_many_classes_there_is_no_confusion_to_guess_from(tmp_path: Path) -> None:
     label = ClassLabel("word", tuple(f"w{number}" for number in range(30)))
     assert (

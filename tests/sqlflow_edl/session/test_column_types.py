@@ -15,8 +15,16 @@ TABLE = (
     "CREATE TABLE raw (id INTEGER, spend VARCHAR(20), city VARCHAR(20), y INTEGER)",
     "INSERT INTO raw VALUES (1, '1.5', 'a', 1), (2, '2.5', 'b', 2), (3, '3.5', 'a', 3), (4, '4.5', 'b', 4)",
 )
+VISITS = (
+    "CREATE TABLE visits (customer BIGINT, was_float DOUBLE PRECISION, y INTEGER)",
+    f"INSERT INTO visits VALUES {', '.join(f'({2**53 + n}, {2**53 + n}, {n % 3})' for n in range(4))}",
+)
 SELECT = "SELECT CAST(spend AS DECIMAL(10, 2)) AS spend, city, id * 2 AS twice, y FROM raw"
 TRAIN = f"{SELECT} TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO m"
+TRAIN_VISITS = (
+    "SELECT customer, y FROM visits TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 "
+    "COLUMN VOCABULARIZE(customer) LABEL y INTO of_visits"
+)
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +35,9 @@ def session(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         with Session(databases.url(request.param), create=True) as found:
-            for sql in TABLE:
+            for sql in (*TABLE, *VISITS):
                 found.source.execute(sql)
-            list(found.run(TRAIN))
+            list(found.run(f"{TRAIN}; {TRAIN_VISITS}"))
             yield found
 
 
@@ -111,6 +119,16 @@ def test_what_the_features_can_read_is_no_error(session: Session, columns: str) 
     source = "(SELECT id, CAST(spend AS DECIMAL(10, 2)) AS spend, city, y FROM raw) AS q"
     [statement] = session.parse(f"SELECT {columns} FROM {source} TO EVALUATE m")
     session.plan(statement)
+
+
+@on_databases
+def test_large_ids_are_refused_as_floats_that_may_stand_for_several_ids(session: Session) -> None:
+    text = "SELECT was_float AS customer, y FROM visits TO PREDICT USING of_visits"
+    error = error_of(session, text)
+    assert "customer has ids above 2^53 as floating-point numbers" in error.message
+    for customer in ("customer", "1.5e0 AS customer"):  # the latter cannot have been rounded
+        [statement] = session.parse(text.replace("was_float AS customer", customer))
+        session.plan(statement)
 
 
 @on_databases
