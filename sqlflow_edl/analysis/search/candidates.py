@@ -13,6 +13,8 @@ from sqlflow_edl.analysis.search import local, portfolio, space, split
 from sqlflow_edl.analysis.search.generating import (
     CROSS,
     GROUP_DIFFERENCE,
+    NGRAMS,
+    RUN,
     VOCABULARIZE,
     Generated,
     GeneratedFeature,
@@ -105,7 +107,7 @@ def _encode_columns(
 
 
 class FeatureAdder:
-    """Adder of generated features to candidates: pairs to those that generate features, words to all."""
+    """Adder of generated features to candidates: pairs to those that generate features, parts of texts to all."""
 
     def __init__(self, generated: Generated, dialect: str) -> None:
         self._generated, self._dialect = generated, dialect
@@ -116,7 +118,7 @@ class FeatureAdder:
         key = id(draft.shared), draft.generates
         if key not in self._added:  # the old statement is kept, so that its id is not used again
             pairs = self._generated.pairs if draft.generates else ()
-            features = (*pairs, *self._generated.words)
+            features = (*pairs, *self._generated.of_texts)
             self._added[key] = draft.shared, _add_features(draft, features, self._dialect)
         added = self._added[key][1]
         return replace(draft, shared=added.shared, generated=added.generated)
@@ -127,9 +129,7 @@ def _add_features(
 ) -> CandidateDraft:
     """Return the draft with generated features behind its columns, and with the columns that pairs are made of."""
     span = draft.shared.span
-    used = [
-        (feature.first if feature.operator != VOCABULARIZE else "", feature.second) for feature in features
-    ]
+    used = [("" if feature.is_of_text else feature.first, feature.second) for feature in features]
     names = dict.fromkeys(name for pair in used for name in pair if name)
     items: list[ast.Value] = [ast.Name((name,), expressions.name(name, dialect), span) for name in names]
     texts = [expressions.name(name, dialect) for name in names]
@@ -153,6 +153,9 @@ def _write_feature(feature: GeneratedFeature, span: Span, dialect: str) -> tuple
         named = (("delimiter", ast.Constant(" ", span)), ("max_size", size))
         text = f"{operator}({first.text}, delimiter=' ', max_size={feature.size})"
         return ast.Call(operator, (first,), named, span, span), text
+    if operator == NGRAMS:
+        call = ast.Call(operator, (first, ast.Constant(RUN, span), size), (), span, span)
+        return call, f"{operator}({first.text}, {RUN}, {feature.size})"
     if operator == CROSS:
         call = ast.Call(CROSS, (ast.ListValue((first, second), span), size), (), span, span)
         return call, f"{CROSS}([{first.text}, {second.text}], {feature.size})"

@@ -6,7 +6,7 @@ numbers, the time between two times, pairs of categories, and numbers less their
 explain more of that rest than chance would. A tree needs many splits for what one of them tells.
 
 Texts of several words are taken as lists of their most frequent words, if a ridge regression on these explains some of
-the rest of other rows.
+the rest of other rows. Others, such as codes and names, are taken as their runs of three characters, by the same test.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pyarrow import types
 
 from edl.arrays import Array
 from edl.features.arrays import Floats, Ints, is_text, numbers, plain_array
+from edl.features.character_ngrams import ngrams
 from sqlflow_edl.analysis.search.screening import label_targets
 
 ROWS, LEAST_ROWS = 6_000, 500  # of the training that are looked at, and below which nothing is generated
@@ -37,18 +38,25 @@ CLASSES = 4  # most frequent ones, which are told apart
 BUCKETS_OF_CELL = 8  # of a cross of categories
 WORDS, CELLS = 200, 40_000_000  # words of a text that are told apart at most, and times the rows
 LEAST_WORDS = 2.0  # in a text on average
+RUN, BUCKETS = 3, 256  # characters of the runs in a text, and the most buckets of their hashes
+MOST_CHARACTERS = 64  # of texts on average, of which the runs are looked at
 TEXTS = 100  # different texts of a column from which on they are looked at
 MOST_DISTINCT = 0.5  # share of texts that are different, below which a text is a category, too
-RIDGE, LEAST_OF_WORDS = 100.0, 0.005  # penalty of the regression on words, and least share of the rest
+RIDGE, LEAST_OF_TEXTS = (
+    100.0,
+    0.005,
+)  # penalty of the regression on parts of texts, and least share of the rest
 STRONG = 0.05  # share of the label's variance: candidates with such a feature are tried early
-CROSS, GROUP_DIFFERENCE, VOCABULARIZE = "CROSS", "GROUP_DIFFERENCE", "VOCABULARIZE"
+CROSS, GROUP_DIFFERENCE = "CROSS", "GROUP_DIFFERENCE"
+VOCABULARIZE, NGRAMS = "VOCABULARIZE", "NGRAMS"
 
 
 class GeneratedFeature(NamedTuple):
     """Operator `-`, `*` or `/` of two numbers, `-` of two times, CROSS of two categories, GROUP_DIFFERENCE of a number
-    by a category, or VOCABULARIZE of the words of a text; `second` is then the text if it is a category, too.
+    by a category, or VOCABULARIZE of the words of a text, or NGRAMS of its characters; `second` is then the text if it
+    is a category, too.
 
-    size: buckets of a cross, or the number of words.
+    size: buckets of a cross or of runs of characters, or the number of words.
     """
 
     operator: str
@@ -56,15 +64,26 @@ class GeneratedFeature(NamedTuple):
     second: str = ""
     size: int = 0
 
+    @property
+    def is_of_text(self) -> bool:
+        return self.operator in (VOCABULARIZE, NGRAMS)
+
+    @property
+    def words(self) -> str:
+        """Parts of a text, for people."""
+        if self.operator == VOCABULARIZE:
+            return f"the {self.size} most frequent words of {self.first}"
+        return f"the runs of {RUN} characters in {self.first}"
+
 
 class Generated(NamedTuple):
-    """Generated features: of pairs of columns, the one that tells most first, and of the words of texts.
+    """Generated features: of pairs of columns, the one that tells most first, and of the parts of texts.
 
     is_strong: the first pair explains much of the label.
     """
 
     pairs: tuple[GeneratedFeature, ...] = ()
-    words: tuple[GeneratedFeature, ...] = ()
+    of_texts: tuple[GeneratedFeature, ...] = ()
     is_strong: bool = False
 
 
@@ -99,9 +118,8 @@ def generate_features(rows: pa.Table, label: str, names: Collection[str], count:
     ranked = sorted(_pairs(columns, rest), key=lambda pair: -pair[0])
     of_rest = float(np.square(rest).sum() / np.square(targets).sum())
     is_strong = bool(ranked) and ranked[0][0] * of_rest >= STRONG
-    most = min(WORDS, CELLS // max(1, count))
-    words = tuple(_words(usable, names, rest, most)) if most else ()
-    return Generated(tuple(_choose(ranked)), words, is_strong)
+    of_texts = tuple(_features_of_texts(usable, names, rest, CELLS // max(1, count)))
+    return Generated(tuple(_choose(ranked)), of_texts, is_strong)
 
 
 def _choose(ranked: Iterable[tuple[float, GeneratedFeature]]) -> list[GeneratedFeature]:
@@ -219,16 +237,23 @@ def _features_of(first: _Column, second: _Column) -> Iterator[tuple[GeneratedFea
             yield GeneratedFeature(CROSS, first.name, second.name, buckets), codes, len(cells)
 
 
-def _words(rows: pa.Table, names: Collection[str], rest: Floats, size: int) -> Iterator[GeneratedFeature]:
-    """Yield the words of the columns of texts that explain a share of the rest by them."""
+def _features_of_texts(
+    rows: pa.Table, names: Collection[str], rest: Floats, most: int
+) -> Iterator[GeneratedFeature]:
+    """Yield the words, or the runs of characters, of the columns of texts that explain a share of the rest by them.
+
+    most: values of each row that there is room for.
+    """
     for name in names:
         array = plain_array(rows[name].combine_chunks())
-        if not is_text(array.type) or (distinct := pc.count_distinct(array).as_py()) < TEXTS:
+        if not most or not is_text(array.type) or (distinct := pc.count_distinct(array).as_py()) < TEXTS:
             continue
-        words = _read_words(array)
-        if words is not None and _gain_of_words(words, rest) > LEAST_OF_WORDS:
-            is_category = distinct < MOST_DISTINCT * (len(array) - array.null_count)
-            yield GeneratedFeature(VOCABULARIZE, name, name if is_category else "", size)
+        is_category = distinct < MOST_DISTINCT * (len(array) - array.null_count)
+        for operator, read, size in ((VOCABULARIZE, _read_words, WORDS), (NGRAMS, _read_runs, BUCKETS)):
+            parts = read(array)
+            if parts is not None and _gain_of_parts(parts, rest) > LEAST_OF_TEXTS:
+                yield GeneratedFeature(operator, name, name if is_category else "", min(size, most))
+                break
 
 
 def _read_words(array: pa.Array) -> Floats | None:
@@ -249,12 +274,23 @@ def _read_words(array: pa.Array) -> Floats | None:
     return table
 
 
-def _gain_of_words(words: Floats, rest: Floats) -> float:
+def _read_runs(array: pa.Array) -> Floats | None:
+    """Return the number of runs of characters in each text by their bucket, (n, buckets); None for long texts."""
+    texts = array.cast(pa.large_string())
+    if (pc.mean(pc.utf8_length(texts)).as_py() or MOST_CHARACTERS) >= MOST_CHARACTERS:
+        return None
+    hashes, offsets = ngrams(texts, RUN)
+    of_texts = np.repeat(np.arange(len(texts)), np.diff(offsets))
+    cells = of_texts * BUCKETS + (hashes % np.uint64(BUCKETS)).astype(np.int64)
+    return np.bincount(cells, minlength=len(texts) * BUCKETS).reshape(-1, BUCKETS).astype(np.float64)
+
+
+def _gain_of_parts(parts: Floats, rest: Floats) -> float:
     """Return the share of the rest of a third of the rows that a ridge regression of the other rows explains."""
-    is_unseen = np.random.default_rng(0).permutation(len(words)) % 3 == 0
-    mean, centre = words[~is_unseen].mean(axis=0), rest[~is_unseen].mean(axis=0)
-    seen, unseen = words[~is_unseen] - mean, words[is_unseen] - mean
-    squares = seen.T @ seen + RIDGE * np.eye(words.shape[1])
+    is_unseen = np.random.default_rng(0).permutation(len(parts)) % 3 == 0
+    mean, centre = parts[~is_unseen].mean(axis=0), rest[~is_unseen].mean(axis=0)
+    seen, unseen = parts[~is_unseen] - mean, parts[is_unseen] - mean
+    squares = seen.T @ seen + RIDGE * np.eye(parts.shape[1])
     weights = np.linalg.solve(squares, seen.T @ (rest[~is_unseen] - centre))
     truth = rest[is_unseen] - centre
     left, total = (float(np.square(of).sum()) for of in (truth - unseen @ weights, truth))

@@ -74,7 +74,7 @@ class SearchPlan(RowPlan):
     candidate_count: int = 0  # candidates before those without time for their plans were left out
     models: Models | None = None  # of FEATURES(m) in COLUMN
     task: str = ""  # as of `TrainSettings`
-    words: frozenset[str] = frozenset()  # columns of texts with words that candidates have as features
+    texts: frozenset[str] = frozenset()  # columns of texts of which candidates have parts as features
 
     @property
     def first_plan(self) -> train.TrainingPlan:
@@ -166,7 +166,7 @@ class SearchPlan(RowPlan):
             tried_first += bool(self.ordered) and number <= self.ordered + more
             words += fitted.words
         partly = {
-            decision.note: "" if self.words.issuperset(decision.columns) else decision.note_of(columns)
+            decision.note: "" if self.texts.issuperset(decision.columns) else decision.note_of(columns)
             for decision in self.decisions
             if decision.fitted is None
         }
@@ -186,7 +186,7 @@ class SearchPlan(RowPlan):
     ) -> SearchPlan:
         """Return the plan with the generated features of its candidates; without those that have none of their own.
 
-        Words of texts are features of all candidates but the first, which surely ends. read: returns at most so many
+        Parts of texts are features of all candidates but the first, which surely ends. read: returns at most so many
         training rows, with the columns of these names. count: of all training rows; 0: not known.
         """
         if not any(candidate.draft.generates for candidate in self.candidates):
@@ -203,24 +203,22 @@ class SearchPlan(RowPlan):
                 ordered -= number < self.ordered
                 left_out += 1
                 continue
-            adds = candidates and (generated.words or candidate.draft.generates)
+            adds = candidates and (generated.of_texts or candidate.draft.generates)
             candidates.append(planner.plan(adder.add_to(candidate.draft)) if adds else candidate)
         if not candidates:
             return self
         if generated.is_strong:
             candidates[1:] = sorted(candidates[1:], key=lambda candidate: not candidate.draft.generates)
         computed = {name: source for one in candidates for name, source in one.plan.computed.items()}
-        for _, name, _, size in generated.words:
-            self.notes.append(
-                f"the {size} most frequent words of {name} are features of all candidates but the first"
-            )
+        for feature in generated.of_texts:
+            self.notes.append(f"{feature.words} are features of all candidates but the first")
         return replace(
             self,
             candidates=tuple(candidates),
             ordered=ordered,
             computed=computed,
             candidate_count=self.candidate_count - left_out,
-            words=frozenset(name for _, name, _, _ in generated.words),
+            texts=frozenset(feature.first for feature in generated.of_texts),
         )
 
     def _free_columns(self) -> list[str]:

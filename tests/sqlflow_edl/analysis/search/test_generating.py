@@ -7,9 +7,12 @@ import pyarrow as pa
 import pytest
 
 from sqlflow_edl.analysis.search.generating import (
+    BUCKETS,
     CROSS,
     GROUP_DIFFERENCE,
     MOST,
+    MOST_CHARACTERS,
+    NGRAMS,
     VOCABULARIZE,
     WORDS,
     Generated,
@@ -133,30 +136,38 @@ REMARKS = [
 def test_the_words_of_a_text_are_found_where_they_tell_of_the_label() -> None:
     told = (VERBS == "struck") + 0.3 * rng.normal(size=COUNT)
     found = generate_all(told, "price remarks", remarks=REMARKS)
-    assert found.words == (GeneratedFeature(VOCABULARIZE, "remarks", size=WORDS),)
-    assert generate_all(NOISE, "price remarks", remarks=REMARKS).words == ()
+    assert found.of_texts == (GeneratedFeature(VOCABULARIZE, "remarks", size=WORDS),)
+    assert generate_all(NOISE, "price remarks", remarks=REMARKS).of_texts == ()
 
 
 def test_a_text_that_repeats_stays_a_category_beside_its_words() -> None:
     titles = [f"{verb} bird {number % 150}" for number, verb in enumerate(VERBS)]
     told = (VERBS == "struck") + 0.3 * rng.normal(size=COUNT)
     found = generate_all(told, "price titles", titles=titles)
-    assert found.words == (GeneratedFeature(VOCABULARIZE, "titles", "titles", WORDS),)
+    assert found.of_texts == (GeneratedFeature(VOCABULARIZE, "titles", "titles", WORDS),)
 
 
 def test_fewer_words_are_told_apart_of_many_rows() -> None:
     told = VERBS == "struck"
-    [words] = generate_all(told, "price remarks", count=4_000_000, remarks=REMARKS).words
+    [words] = generate_all(told, "price remarks", count=4_000_000, remarks=REMARKS).of_texts
     assert words.size == 10
-    assert generate_all(told, "price remarks", count=10**9, remarks=REMARKS).words == ()
+    assert generate_all(told, "price remarks", count=10**9, remarks=REMARKS).of_texts == ()
 
 
-def test_texts_of_one_word_and_of_few_values_are_left_alone() -> None:
-    label = CITY == "a"
-    names = [f"{city}{number}" for number, city in enumerate(CITY)]
+def test_texts_of_few_values_are_left_alone() -> None:
     few = [f"the {city} of all" for city in CITY]
     gaps = [None if number % 2 else text for number, text in enumerate(few)]
-    assert generate_all(label, "price name few gaps", name=names, few=few, gaps=gaps).words == ()
+    assert generate_all(CITY == "a", "price few gaps", few=few, gaps=gaps).of_texts == ()
+
+
+def test_the_characters_of_a_code_are_found_where_they_tell_of_the_label() -> None:
+    codes = [f"{city}-{number * 7919 % 10_000:04}" for number, city in enumerate(CITY)]
+    told = (CITY == "a") + 0.3 * rng.normal(size=COUNT)
+    found = generate_all(told, "price code", code=codes)
+    assert found.of_texts == (GeneratedFeature(NGRAMS, "code", size=BUCKETS),)
+    assert generate_all(NOISE, "price code", code=codes).of_texts == ()
+    long = [f"{code}{'x' * MOST_CHARACTERS}" for code in codes]
+    assert generate_all(told, "price code", code=long).of_texts == ()
 
 
 def test_a_pair_that_decides_the_label_is_strong() -> None:
