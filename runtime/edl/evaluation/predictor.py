@@ -22,6 +22,7 @@ from edl.errors import SemanticError
 from edl.evaluation.explaining import explaining_scorer
 from edl.evaluation.prediction import Results, results
 from edl.evaluation.scoring import Scorer, trained_adapter
+from edl.features.column_types import check_ids, columns_of_large_ids
 from edl.input.blocks import Blocks
 from edl.program import Program
 from edl.spec import TREES, Explanation, Interval
@@ -43,6 +44,8 @@ class Predictor:
     ) -> None:
         self.schema = schema
         self._program = program
+        whole = [field.name for field in schema if not pa.types.is_floating(field.type)]
+        self._large_ids = columns_of_large_ids(program.spec.features, whole, hashed=True)
         nulls = pa.RecordBatch.from_arrays([pa.nulls(2, field.type) for field in schema], schema=schema)
         example = Blocks(program, BatchReader(nulls)).read(0, 2, "predict")
         is_small = sum(values.size for values in weights.values()) <= SMALL
@@ -91,6 +94,7 @@ class Predictor:
 
         The rows are computed in the blocks of a PREDICT, and so to the same bits.
         """
+        check_ids(batch, self._large_ids)
         if not batch.num_rows:
             return np.empty((0, self.results().scores)), {name: np.empty((0, 1)) for name in extra}
         blocks = [batch.slice(start, self.rows) for start in range(0, batch.num_rows, self.rows)]
@@ -113,6 +117,7 @@ class Predictor:
         The model is a single one of trees, or `background` has rows to compare with, `samples` of which are taken.
         Raises JobCancelledError if `cancelled` is set meanwhile.
         """
+        check_ids(batch, self._large_ids)
         explanation = Explanation("rows", samples)
         spec = msgspec.structs.replace(self._program.spec, explanation=explanation)
         program = replace(self._program, spec=spec)

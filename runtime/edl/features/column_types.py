@@ -6,13 +6,15 @@ import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
 
-from edl.errors import SQLFlowError
+from edl.errors import SemanticError, SQLFlowError
 from edl.features.arrays import ColumnTypeError
 from edl.features.labels import target
 from edl.features.transform import Features
 from edl.spec import Feature, Label, source_columns
-from edl.spec.column import nodes, sources
+from edl.spec.column import Column, nodes, sources
 from edl.spec.computed import functions
 
 LEAST_INEXACT = 2**53  # least whole number that a double may hold in place of another one
@@ -42,20 +44,41 @@ def find_unfit_columns(
     return unfit
 
 
-def columns_of_large_ids(features: Iterable[Feature], columns: Collection[str]) -> list[str]:
-    """Return those of the columns that hold ids of categories which would be others if a double rounded them."""
+def columns_of_large_ids(
+    features: Iterable[Column], columns: Collection[str], *, hashed: bool = False
+) -> list[str]:
+    """Return those of the columns that hold ids of categories which would be others if a double rounded them.
+
+    features: categories, too. hashed: also columns that are hashed, of which the ids are not known.
+    """
     names = {
         name
         for feature in features
         for part in nodes(feature)
-        if part.tells_neighbours
-        and (
-            not part.levels
-            or any(isinstance(level, int) and abs(level) >= LEAST_INEXACT for level in part.levels)
-        )
+        if part.tells_neighbours and (_has_large(part) or (hashed and not part.levels))
         for name in source_columns(part)
     }
     return [column for column in columns if column in names]
+
+
+def check_ids(batch: pa.RecordBatch, columns: Collection[str]) -> None:
+    """Raise SemanticError for an id in one of the columns that may have been rounded, as a float."""
+    for name in columns:
+        array = batch.column(name) if name in batch.schema.names else None
+        if array is None or not types.is_floating(array.type):
+            continue
+        is_large = pc.greater_equal(pc.abs(array), float(LEAST_INEXACT))
+        if pc.any(is_large).as_py():
+            value = array.filter(is_large)[0].as_py()
+            raise SemanticError(
+                f"column {name} has the id {value:.0f} as a floating-point number, which cannot tell it from its "
+                "neighbours",
+                hint="give it as a whole number, as in training",
+            )
+
+
+def _has_large(category: Column) -> bool:
+    return any(isinstance(level, int) and abs(level) >= LEAST_INEXACT for level in category.levels)
 
 
 def _computations(

@@ -72,7 +72,7 @@ def check_types(
                 span=_place(statement, name, schema.dialect),
                 hint="select it from where it is a whole number still: a cast does not bring the lost digits back",
             )
-            for name in columns_of_large_ids(used.features, changed)
+            for name in columns_of_large_ids(used.features, changed, hashed=True)
             if before.get(name.casefold(), "").startswith(_INTEGERS)
             and schema.has_nan(name)
             and has_rows(_rows_where(name, f"ABS({{}}) >= {LEAST_INEXACT}", statement.select, schema.dialect))

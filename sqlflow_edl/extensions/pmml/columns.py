@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from edl.errors import SemanticError
+from edl.features.column_types import columns_of_large_ids
 from edl.spec import (
     Bucket,
     CategoryId,
@@ -200,6 +201,10 @@ class PmmlFields:
             raise unsupported_column_error(category, [name])
         kind = self._schema.field(name).type
         if isinstance(category.values[0], str) and not _holds_texts(kind):
+            raise unsupported_column_error(category, [name])
+        if columns_of_large_ids([category], [name]) and types.is_integer(
+            kind
+        ):  # a double holds several as one
             raise unsupported_column_error(category, [name])
         texts = [str(value) for value in category.values]
         if types.is_boolean(kind):

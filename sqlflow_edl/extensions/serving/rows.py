@@ -16,6 +16,7 @@ import pyarrow.types as types
 
 from edl.data.arrow_types import times_of_day
 from edl.errors import SemanticError, did_you_mean
+from edl.features.column_types import LEAST_INEXACT
 
 LONGEST_VALUE = 80  # characters of a value in a message
 
@@ -123,14 +124,21 @@ class _ValueKind:
 
 
 def _numbers(values: Values, kind: pa.DataType) -> pa.Array:
-    """Return integers where the type has them and all values are, otherwise float64."""
-    if types.is_integer(kind) and float not in set(map(type, values)):
-        return pa.array(values, kind)
+    """Return integers where the type has them and all values are whole, otherwise float64."""
+    if types.is_integer(kind) and not any(map(_is_fraction, values)):
+        return pa.array([None if value is None else int(value) for value in values], kind)
     return pa.array([None if value is None else float(value) for value in values], pa.float64())
 
 
 def _decimals(values: Values, kind: pa.DataType) -> pa.Array:
+    if any(isinstance(value, float) and abs(value) >= LEAST_INEXACT for value in values):
+        return _numbers(values, pa.float64())
     return pa.array([None if value is None else Decimal(str(value)) for value in values], kind)
+
+
+def _is_fraction(value: float | None) -> bool:
+    """Return True for a float that is no whole number, or may be in place of another one."""
+    return isinstance(value, float) and (not value.is_integer() or abs(value) >= LEAST_INEXACT)
 
 
 def _texts(values: Values, kind: pa.DataType) -> pa.Array:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edl.arrays import Array
+from edl.features.column_types import columns_of_large_ids
 from edl.frameworks.networks import stored
 from edl.frameworks.networks.features import NUMBERS, compute_values
 from edl.frameworks.networks.network import FeatureBlock, Floats, Layer, Network, Periodic
@@ -40,6 +41,8 @@ def reason_against(spec: JobSpec, weights: Mapping[str, Array]) -> str:
     if large := stored.large_tables(weights):
         return f"its table {large.partition(':')[0]} is kept outside of the network"
     column = find_unsupported_column(spec.features, NUMBERS)
+    if columns_of_large_ids(spec.features, [column]):
+        return f"the ids of column {column} are above 2^53, where float64 cannot tell them apart"
     return f"a feature of column {column} has no operator" if column else ""
 
 

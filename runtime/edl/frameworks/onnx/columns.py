@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from edl.features.column_types import columns_of_large_ids
 from edl.features.encodings import Encoder, is_difference, scale_of
 from edl.frameworks.onnx.graph import Graph, GraphValue
 from edl.spec import (
@@ -46,7 +47,8 @@ METADATA = "sqlflow_edl"  # key of what our files say of themselves
 def find_unsupported_column(features: Sequence[Feature], numbers: Collection[type] = TREE_NUMBERS) -> str:
     """Return the column that has a feature without an operator, or is needed as text and as a number; empty if none.
 
-    A value in a JSON text and a function of a user's own have none.
+    A value in a JSON text and a function of a user's own have none, nor has a category of ids that inputs of float64
+    cannot tell apart.
 
     `numbers` are kinds of features that are made of a number.
     """
@@ -61,7 +63,8 @@ def find_unsupported_column(features: Sequence[Feature], numbers: Collection[typ
             return also[0]
         if also := [name for name in table_columns(feature.number) if name in text]:
             return also[0]
-    return ""
+    large = columns_of_large_ids(features, [name for feature in features for name in source_columns(feature)])
+    return next((name for name in large if name not in text), "")
 
 
 def matrix(graph: Graph, features: Sequence[Feature]) -> GraphValue:

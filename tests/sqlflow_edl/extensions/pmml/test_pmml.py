@@ -136,6 +136,13 @@ def test_what_has_no_form_is_named(
         write_document(session, name, tmp_path)
 
 
+def test_ids_that_a_double_cannot_tell_apart_have_no_form(session: Session, tmp_path: Path) -> None:
+    ids = "CAST(2 * x AS BIGINT) + 9007199254740992 AS n"
+    train(session, "large", ids, "xgboost.gbtree", clause="COLUMN VOCABULARIZE(n)", label="yes")
+    with pytest.raises(SQLFlowError, match="column n has no form in PMML"):
+        write_document(session, "large", tmp_path)
+
+
 def test_a_character_that_xml_cannot_have_is_named() -> None:
     xml = Xml()
     with pytest.raises(SQLFlowError, match=r"'a\\x00b' has the character"):

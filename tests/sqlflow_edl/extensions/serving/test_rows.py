@@ -39,6 +39,25 @@ def test_a_value_becomes_one_of_its_column(kind: pa.DataType, value: object, fou
 
 
 @pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([2**53 + 1, 7.0], pa.int64()),
+        ([2**53 + 1, 7.5], pa.float64()),
+        ([2**53 + 1, 2.0**53], pa.float64()),  # the float may be in place of another number
+    ],
+)
+def test_whole_numbers_stay_exact_beside_whole_floats(values: list[float], kind: pa.DataType) -> None:
+    column = to_column(values, pa.field("x", pa.int64()))
+    assert column.type == kind
+    assert column.to_pylist() == [kind.to_pandas_dtype()(value) for value in values]
+
+
+def test_a_large_float_is_no_decimal() -> None:
+    assert to_column([2.0**60], pa.field("x", pa.decimal128(20, 0))).type == pa.float64()
+    assert to_column([2.0, 2**60 + 1], pa.field("x", pa.decimal128(20, 0))).to_pylist() == [2, 2**60 + 1]
+
+
+@pytest.mark.parametrize(
     ("kind", "value", "expected"),
     [
         (pa.int64(), "3", "a number"),
