@@ -228,11 +228,12 @@ def _network_values(spec: JobSpec) -> dict[str, Any]:
     dropout = literal(params["dropout"]) if params.get("dropout") else ""
     several = bool(spec.label.labels)
     architecture = _architecture(spec)
+    units = params.get("hidden_units")
     return {
         "architecture": architecture.name,
         "params": params,
         "several": several,
-        "hidden_units": _tuple(params.get("hidden_units", ())),
+        "hidden_units": repr(tuple(units)) if isinstance(units, tuple | list) and units else "",
         "activation": activation,
         "activation_argument": f', activation="{activation}"',
         "batch_norm": batch_norm,
@@ -334,11 +335,6 @@ def _torch_layers(linear: str, activation: str, batch_norm: bool, dropout: str) 
     if dropout:
         layers.append(f"nn.Dropout({dropout})")
     return layout(Items(tuple(layers), spread=True), indent=12, prefix="layers += ")
-
-
-def _tuple(values: object) -> str:
-    items = [literal(value) for value in values] if isinstance(values, tuple | list) else []
-    return f"({', '.join(items)}{',' if len(items) == 1 else ''})" if items else ""
 
 
 def _label(label: Label) -> Expression:

@@ -61,6 +61,7 @@ Encoder = Callable[[pa.RecordBatch], Ids]
 _ArrayEncoder = Callable[[pa.Array], Ints]
 
 _INT64 = np.iinfo(np.int64)
+_BOOLEANS: Mapping[object, int] = {"false": 0, "true": 1}  # texts of booleans, and what they are as numbers
 
 
 # Constructors ----------------------------------------------------------------------------------------------
@@ -262,23 +263,23 @@ class Levels:
     """Fixed list of values, with the lookup of a column's values in it.
 
     Text is compared as text, integers as integers; the other of the two is accepted if its meaning is unambiguous
-    ('3' and 3, 'true' and True). Booleans are 'true' and 'false', 0 and 1.
+    ('3' and 3, 'true' and True). Booleans are 'true' and 'false', 0 and 1: a database may have no type for them.
     """
 
     def __init__(self, column: str, values: tuple[str | bool | int, ...]) -> None:
         self.column = column
         self._texts = pa.array([_text(value) for value in values], pa.large_string())
-        self._booleans = isinstance(values[0], bool)
+        self._has_words = isinstance(values[0], str | bool)
         self._integers: pa.Array | None = None
-        if all(isinstance(value, int) and _INT64.min <= value <= _INT64.max for value in values):
-            self._integers = pa.array([int(value) for value in values], pa.int64())
+        numbers = [_BOOLEANS.get(value, value) for value in values]
+        if all(isinstance(number, int) and _INT64.min <= number <= _INT64.max for number in numbers):
+            self._integers = pa.array([int(number) for number in numbers], pa.int64())
 
     def positions(self, array: pa.Array) -> pa.Array:
         """Return positions as int32, NULL for values that are not in the list."""
         array = plain_array(array)
-        if self._integers is None or (
-            self._booleans and (is_text(array.type) or pa.types.is_boolean(array.type))
-        ):
+        is_word = is_text(array.type) or pa.types.is_boolean(array.type)
+        if self._integers is None or (self._has_words and is_word):
             text = texts(array, self.column)
             return pc.index_in(text, value_set=self._texts.cast(text.type), skip_nulls=True)
         values, is_valid = integers(array, self.column)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,14 @@ from edl.spec.column import Column, nodes, sources
 from edl.spec.computed import functions
 
 LEAST_INEXACT = 2**53  # least whole number that a double may hold in place of another one
+# Beginnings of the names of Arrow's types, and how their values are written.
+_FORMS = (
+    (("int", "uint", "half", "float", "double", "decimal"), "number"),
+    (("bool",), "boolean"),
+    (("date",), "date"),
+    (("timestamp",), "timestamp"),
+)
+_OTHER_TEXTS = ({"number", "boolean"}, {"date", "timestamp"})  # true and 1, the day and its first second
 _VALUES: tuple[object, ...] = ("", b"", 0, False, [], {})
 
 
@@ -59,6 +67,34 @@ def columns_of_large_ids(
         for name in source_columns(part)
     }
     return [column for column in columns if column in names]
+
+
+def columns_hashed_otherwise(
+    features: Iterable[Column], schema: pa.Schema, before: Mapping[str, str]
+) -> list[str]:
+    """Return the columns of the schema that are hashed, and of which equal values had other texts in the training.
+
+    before: types of the training's columns by their folded names.
+    """
+    hashed = {
+        name
+        for feature in features
+        for part in nodes(feature)
+        if part.tells_neighbours and not part.levels
+        for name in source_columns(part)
+    }
+    return [
+        field.name
+        for field in schema
+        if field.name in hashed
+        and {_written_form(str(field.type)), _written_form(before.get(field.name.casefold(), ""))}
+        in _OTHER_TEXTS
+    ]
+
+
+def _written_form(kind: str) -> str:
+    """Return how values of a type of Arrow are written: as numbers, booleans, dates or timestamps; else empty."""
+    return next((form for beginnings, form in _FORMS if kind.startswith(beginnings)), "")
 
 
 def check_ids(batch: pa.RecordBatch, columns: Collection[str]) -> None:

@@ -6,11 +6,18 @@ The hint of a wrong one, and of a missing one, is the expression of the training
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 from edl import spec
 from edl.errors import SemanticError, Span, raise_all
 from edl.features.arrays import numbers, plain_array
-from edl.features.column_types import LEAST_INEXACT, columns_of_large_ids, example, find_unfit_columns
+from edl.features.column_types import (
+    LEAST_INEXACT,
+    columns_hashed_otherwise,
+    columns_of_large_ids,
+    example,
+    find_unfit_columns,
+)
 from edl.forecasting.steps import seconds_or_numbers
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.query_errors import UnfitColumnError
@@ -65,19 +72,40 @@ def check_types(
             for name, error in unfit.items()
             if has_rows(_rows_where(name, "{} IS NOT NULL", statement.select, schema.dialect))
         ]
-        + [
-            SemanticError(
+        + list(_changed_ids(statement, used, before, schema, has_rows))
+    )
+
+
+def _changed_ids(
+    statement: ast.Statement,
+    used: spec.JobSpec,
+    before: Mapping[str, str],
+    schema: Schema,
+    has_rows: Callable[[str], bool],
+) -> Iterator[SemanticError]:
+    """Yield an error for each column of ids of a type that rounds them, or that hashes them otherwise.
+
+    before: types of the training's columns by their folded names.
+    """
+    place = partial(_place, statement, dialect=schema.dialect)
+    rows_where = partial(_rows_where, select=statement.select, dialect=schema.dialect)
+    for name in columns_of_large_ids(used.features, schema.names, hashed=True):
+        was_whole = before.get(name.casefold(), "").startswith(_INTEGERS)
+        if was_whole and schema.has_nan(name) and has_rows(rows_where(name, f"ABS({{}}) >= {LEAST_INEXACT}")):
+            yield SemanticError(
                 f"{name} has ids above 2^53 as floating-point numbers, which cannot tell neighbouring ids apart; in "
                 "training they were whole numbers",
-                span=_place(statement, name, schema.dialect),
+                span=place(name),
                 hint="select it from where it is a whole number still: a cast does not bring the lost digits back",
             )
-            for name in columns_of_large_ids(used.features, changed, hashed=True)
-            if before.get(name.casefold(), "").startswith(_INTEGERS)
-            and schema.has_nan(name)
-            and has_rows(_rows_where(name, f"ABS({{}}) >= {LEAST_INEXACT}", statement.select, schema.dialect))
-        ]
-    )
+    for name in columns_hashed_otherwise(used.features, schema.arrow, before):
+        if has_rows(rows_where(name, "{} IS NOT NULL")):
+            here, in_training = schema.arrow.field(name).type, before[name.casefold()]
+            yield SemanticError(
+                f"{name} is hashed as {here}, and was {in_training} in training: its values have other hashes",
+                span=place(name),
+                hint="cast it in the query to its type in training",
+            )
 
 
 def _unfit_columns_of_series(

@@ -131,6 +131,9 @@ def test_a_text_vocabulary_finds_numbers_by_their_text(column: list[Any]) -> Non
 
 def test_booleans_are_true_and_false_or_one_and_zero() -> None:
     assert ids(fc.vocabulary("x", ["true", "false"]), [False, True, None]) == [1, 0, 2]
+    assert ids(fc.vocabulary("x", ["true", "false"]), [0, 1, None, 2]) == [1, 0, 2, 2]
+    assert ids(fc.vocabulary("x", ["true", "false"]), [0.0, 1.0, 0.5]) == [1, 0, 2]
+    assert ids(fc.vocabulary("x", ["true", "other"]), [0, 1]) == [2, 2]
     assert ids(fc.vocabulary("x", [0, 1]), [False, True, None]) == [0, 1, 2]
 
 

@@ -1,4 +1,4 @@
-"""Ids that a float cannot hold exactly: which columns have them, and what is refused."""
+"""Ids that a type of a column rounds, or that it hashes otherwise than the type of the training."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from edl.errors import SemanticError
-from edl.features.column_types import check_ids, columns_of_large_ids
+from edl.features.column_types import check_ids, columns_hashed_otherwise, columns_of_large_ids
 from edl.frameworks.onnx.columns import find_unsupported_column
 from edl.spec import Bucket, CategoryId, Codes, Cross, Embedding, HashBucket, ListOf, Raw, Vocabulary
 from edl.spec.column import Column
@@ -50,3 +50,29 @@ def test_other_values_are_not(values: list[float]) -> None:
 def test_no_operator_reads_large_ids_as_floats() -> None:
     assert find_unsupported_column([Raw("b"), Codes(LARGE)]) == "a"
     assert not find_unsupported_column([Raw("b"), Codes(Vocabulary("a", (7, 8)))])
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "differs"),
+    [
+        ("bool", pa.int32(), True),
+        ("double", pa.bool_(), True),
+        ("date32[day]", pa.timestamp("us"), True),
+        ("bool", pa.string(), False),  # true and false
+        ("date32[day]", pa.date64(), False),
+        ("int64", pa.float64(), False),
+        ("string", pa.int64(), False),
+        ("", pa.int64(), False),  # not a column of the training
+    ],
+)
+def test_a_hash_is_of_the_text_that_a_type_gives_a_value(
+    before: str, now: pa.DataType, *, differs: bool
+) -> None:
+    features: list[Column] = [
+        Codes(HashBucket("a", 10)),
+        Cross(("b", "c"), 10),
+        Codes(Vocabulary("d", ("x",))),
+    ]
+    schema = pa.schema([("a", now), ("b", now), ("c", pa.string()), ("d", now)])
+    types = {"a": before, "b": before, "c": "string", "d": before}
+    assert columns_hashed_otherwise(features, schema, types) == (["a", "b"] if differs else [])

@@ -15,15 +15,16 @@ TABLE = (
     "CREATE TABLE raw (id INTEGER, spend VARCHAR(20), city VARCHAR(20), y INTEGER)",
     "INSERT INTO raw VALUES (1, '1.5', 'a', 1), (2, '2.5', 'b', 2), (3, '3.5', 'a', 3), (4, '4.5', 'b', 4)",
 )
+DAY = "'2026-01-31'"
 VISITS = (
-    "CREATE TABLE visits (customer BIGINT, was_float DOUBLE PRECISION, y INTEGER)",
-    f"INSERT INTO visits VALUES {', '.join(f'({2**53 + n}, {2**53 + n}, {n % 3})' for n in range(4))}",
+    "CREATE TABLE visits (customer BIGINT, was_float DOUBLE PRECISION, day DATE, arrived TIMESTAMP, y INTEGER)",
+    f"INSERT INTO visits VALUES {', '.join(f'({2**53 + n}, {2**53 + n}, {DAY}, {DAY}, {n % 3})' for n in range(4))}",
 )
 SELECT = "SELECT CAST(spend AS DECIMAL(10, 2)) AS spend, city, id * 2 AS twice, y FROM raw"
 TRAIN = f"{SELECT} TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO m"
 TRAIN_VISITS = (
-    "SELECT customer, y FROM visits TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 "
-    "COLUMN VOCABULARIZE(customer) LABEL y INTO of_visits"
+    "SELECT customer, day, y FROM visits TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 "
+    "COLUMN VOCABULARIZE(customer), HASH(day, 10) LABEL y INTO of_visits"
 )
 
 
@@ -123,12 +124,22 @@ def test_what_the_features_can_read_is_no_error(session: Session, columns: str) 
 
 @on_databases
 def test_large_ids_are_refused_as_floats_that_may_stand_for_several_ids(session: Session) -> None:
-    text = "SELECT was_float AS customer, y FROM visits TO PREDICT USING of_visits"
+    text = "SELECT was_float AS customer, day FROM visits TO PREDICT USING of_visits"
     error = error_of(session, text)
     assert "customer has ids above 2^53 as floating-point numbers" in error.message
     for customer in ("customer", "1.5e0 AS customer"):  # the latter cannot have been rounded
         [statement] = session.parse(text.replace("was_float AS customer", customer))
         session.plan(statement)
+
+
+@on_databases
+def test_a_day_as_a_time_is_refused_where_it_is_hashed(session: Session) -> None:
+    text = "SELECT customer, arrived AS day FROM visits TO PREDICT USING of_visits"
+    if session.source.dialect == "sqlite":  # has one type for both, of which the declared one decides
+        return
+    error = error_of(session, text)
+    assert error.message.startswith("day is hashed as timestamp")
+    assert error.message.endswith("and was date32[day] in training: its values have other hashes")
 
 
 @on_databases
