@@ -24,8 +24,15 @@ _FORMS = (
     (("bool",), "boolean"),
     (("date",), "date"),
     (("timestamp",), "timestamp"),
+    (("string", "large_string"), "text"),
 )
-_OTHER_TEXTS = ({"number", "boolean"}, {"date", "timestamp"})  # true and 1, the day and its first second
+# Pairs of forms with other texts for equal values -> whether a category then counts them as others without a note: values
+# of a list would be unseen, or are read as 0 and 1, but a day is not its first second.
+_OTHER_TEXTS: Mapping[frozenset[str], Callable[[Column], bool]] = {
+    frozenset(("date", "timestamp")): lambda category: True,
+    frozenset(("text", "timestamp")): lambda category: not category.levels,
+    frozenset(("number", "boolean")): lambda category: not category.levels,
+}
 _VALUES: tuple[object, ...] = ("", b"", 0, False, [], {})
 
 
@@ -69,31 +76,28 @@ def columns_of_large_ids(
     return [column for column in columns if column in names]
 
 
-def columns_hashed_otherwise(
+def columns_written_otherwise(
     features: Iterable[Column], schema: pa.Schema, before: Mapping[str, str]
 ) -> list[str]:
-    """Return the columns of the schema that are hashed, and of which equal values had other texts in the training.
+    """Return the columns of the schema of which categories have other texts for equal values than in the training.
 
     before: types of the training's columns by their folded names.
     """
-    hashed = {
-        name
-        for feature in features
-        for part in nodes(feature)
-        if part.tells_neighbours and not part.levels
-        for name in source_columns(part)
-    }
-    return [
-        field.name
-        for field in schema
-        if field.name in hashed
-        and {_written_form(str(field.type)), _written_form(before.get(field.name.casefold(), ""))}
-        in _OTHER_TEXTS
-    ]
+    places: dict[str, list[Column]] = {}
+    for part in (part for feature in features for part in nodes(feature) if part.tells_neighbours):
+        for name in source_columns(part):
+            places.setdefault(name, []).append(part)
+    other = []
+    for field in schema:
+        kinds = str(field.type), before.get(field.name.casefold(), "")
+        differs = _OTHER_TEXTS.get(frozenset(map(_written_form, kinds)))
+        if differs is not None and any(map(differs, places.get(field.name, ()))):
+            other.append(field.name)
+    return other
 
 
 def _written_form(kind: str) -> str:
-    """Return how values of a type of Arrow are written: as numbers, booleans, dates or timestamps; else empty."""
+    """Return how values of a type of Arrow are written: as numbers, booleans, dates, timestamps or texts; else empty."""
     return next((form for beginnings, form in _FORMS if kind.startswith(beginnings)), "")
 
 

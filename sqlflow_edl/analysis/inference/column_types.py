@@ -13,8 +13,8 @@ from edl.errors import SemanticError, Span, raise_all
 from edl.features.arrays import numbers, plain_array
 from edl.features.column_types import (
     LEAST_INEXACT,
-    columns_hashed_otherwise,
     columns_of_large_ids,
+    columns_written_otherwise,
     example,
     find_unfit_columns,
 )
@@ -83,7 +83,7 @@ def _changed_ids(
     schema: Schema,
     has_rows: Callable[[str], bool],
 ) -> Iterator[SemanticError]:
-    """Yield an error for each column of ids of a type that rounds them, or that hashes them otherwise.
+    """Yield an error for each column of ids of a type that rounds them, or that writes them otherwise.
 
     before: types of the training's columns by their folded names.
     """
@@ -98,11 +98,12 @@ def _changed_ids(
                 span=place(name),
                 hint="select it from where it is a whole number still: a cast does not bring the lost digits back",
             )
-    for name in columns_hashed_otherwise(used.features, schema.arrow, before):
+    for name in columns_written_otherwise(used.features, schema.arrow, before):
         if has_rows(rows_where(name, "{} IS NOT NULL")):
             here, in_training = schema.arrow.field(name).type, before[name.casefold()]
             yield SemanticError(
-                f"{name} is hashed as {here}, and was {in_training} in training: its values have other hashes",
+                f"{name} is of type {here} here and was {in_training} in training, which writes the values of its "
+                "category otherwise",
                 span=place(name),
                 hint="cast it in the query to its type in training",
             )
