@@ -26,8 +26,8 @@ _FORMS = (
     (("timestamp",), "timestamp"),
     (("string", "large_string"), "text"),
 )
-# Pairs of forms with other texts for equal values -> whether a category then counts them as others without a note: values
-# of a list would be unseen, or are read as 0 and 1, but a day is not its first second.
+# Pairs of forms with other texts for equal values -> whether a category is to tell. One that lists its values reads 0
+# and 1 as booleans, and counts unseen values in a note; but it may know a day, and not the day's first second.
 _OTHER_TEXTS: Mapping[frozenset[str], Callable[[Column], bool]] = {
     frozenset(("date", "timestamp")): lambda category: True,
     frozenset(("text", "timestamp")): lambda category: not category.levels,
@@ -97,7 +97,7 @@ def columns_written_otherwise(
 
 
 def _written_form(kind: str) -> str:
-    """Return how values of a type of Arrow are written: as numbers, booleans, dates, timestamps or texts; else empty."""
+    """Return how values of a type of Arrow are written, one of `_FORMS`; else an empty text."""
     return next((form for beginnings, form in _FORMS if kind.startswith(beginnings)), "")
 
 
