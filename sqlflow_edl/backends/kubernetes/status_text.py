@@ -121,7 +121,7 @@ def no_start(name: str, why: str) -> ClusterError:
     error = ClusterError(f"the {name} of the job cannot start: {why}")
     if _NO_ACCESS.search(why):
         error.hint = "name a Secret with credentials of the registry in kubernetes.image_pull_secrets"
-    elif "not found" in why or "InvalidImageName" in why:
+    elif any(words in why for words in ("not found", "InvalidImageName", "is not present", "invalid reference")):
         error.hint = "name an image that the nodes can pull in kubernetes.image"
     return error
 

@@ -23,9 +23,10 @@ def pod(
     workers: int,
     memory: Memory | None = None,
     avoided: Iterable[str] = (),
+    group: str = "",
 ) -> Manifest:
     """Return the manifest of an instance's pod. `workers` is the number in the JobSpec, `memory` replaces the
-    manifest's; `avoided` are nodes that it must not run on.
+    manifest's; `avoided` are nodes that it must not run on. Kueue admits the pods of a `group` together.
     """
     manifest = copy.deepcopy(deployment.manifest(instance.role))
     job = deployment.name
@@ -45,6 +46,8 @@ def pod(
         variable,
         *(entry for entry in container.get("env", []) if entry["name"] != variable["name"]),
     ]
+    if group:
+        _add_to_group(metadata, group, deployment.policy.least_workers)
     if memory is not None:
         _set_memory(container.setdefault("resources", {}), memory)
     if nodes := [*avoided]:
@@ -52,6 +55,15 @@ def pod(
     if priority := _priority(deployment.priorities, instance, workers):
         manifest["spec"]["priorityClassName"] = priority
     return manifest
+
+
+def _add_to_group(metadata: Manifest, group: str, size: int) -> None:
+    metadata["labels"][names.QUEUE_GROUP] = group
+    metadata["annotations"] = {
+        **metadata.get("annotations", {}),
+        names.QUEUE_GROUP_SIZE: str(size),
+        names.QUEUE_GROUP_REPEATS: "false",
+    }
 
 
 def owner_reference(job: str, uid: str) -> Manifest:

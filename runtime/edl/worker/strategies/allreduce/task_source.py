@@ -213,9 +213,9 @@ class GroupTasks:
         with self._changed:
             self._log.end(task)
 
-    def postpones(self, task: Task) -> bool:
-        """Return False: the log says what is postponed."""
-        return False
+    def take_postponed(self) -> int:
+        """Return 0: the log says what is postponed."""
+        return 0
 
     def report_failure(self, task: Task, error: Exception) -> bool:
         return self._tasks.report_failure(task, error)
