@@ -20,6 +20,9 @@ from tests.kubernetes.registry import Registry
 
 QUEUE, MANAGED = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/managed"
 GROUP, SIZE = "kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/pod-group-total-count"
+OWNER = "kueue.x-k8s.io/job-uid"
+# What Kueue said, in August 2026.
+NO_ROOM = "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor all, 200m more needed"
 GATE = {"name": "kueue.x-k8s.io/admission"}
 TERMINAL = ("Succeeded", "Failed")
 
@@ -62,6 +65,21 @@ class Queues:
         ]
         version = "visibility.kueue.x-k8s.io/v1beta1"
         return {"kind": "PendingWorkloadsSummary", "apiVersion": version, "metadata": {}, "items": items}
+
+    def workloads(self, namespace: str) -> list[Object]:
+        """Workloads that wait, with the condition in which Kueue says why."""
+        waiting = (
+            (key, self._registry.store.get(key)) for key in self._waiting if key.namespace == namespace
+        )
+        condition = {"type": "QuotaReserved", "status": "False", "message": NO_ROOM}
+        return [
+            {
+                "metadata": {"name": _group(one) or key.name, "labels": {OWNER: one["metadata"]["uid"]}},
+                "status": {"conditions": [condition]},
+            }
+            for key, one in waiting
+            if one is not None
+        ]
 
     def step(self, _now: float) -> float:
         store = self._registry.store

@@ -41,7 +41,6 @@ class PodGroup:
     def observe(self, pods: Iterable[Pod]) -> None:
         """Take over the group of an earlier master from its pods."""
         for pod in pods:
-            group = (pod.metadata.labels or {}).get(names.QUEUE_GROUP, "")
-            if group and pod.instance is not None and not pod.has_ended:
-                self._name = group
+            if pod.queue_group and pod.instance is not None and not pod.has_ended:
+                self._name = pod.queue_group
                 self._members.add(pod.instance.key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from edl.master.instances.instance_manager import InstanceManager
+from edl.master.instances.slots import describe_wait
 from edl.master.tasks.task_manager import TaskManager
 
 FIRST_SECS = 10.0  # without enough workers until that is told
@@ -34,8 +35,8 @@ class WholeStart:
         self._due = now + FIRST_SECS if self._due is None else self._due
         if now >= self._due:
             self._due = now + AGAIN_SECS
-            causes = [f"{name} waits: {why}" for name, why in self._instances.hindrances.items() if why]
-            because = "".join(f"; {cause}" for cause in causes)
+            waits = self._instances.hindrances
+            because = "".join(f"; {describe_wait(name, why)}" for name, why in waits.items() if why)
             self._tasks.log(f"the job begins when {least} workers are ready, and {ready} are{because}")
 
     def _set_waiting(self, waits: bool) -> None:

@@ -408,7 +408,14 @@ class TaskManager:
     def signal(self) -> tuple[object, ...]:
         """Value that changes when there may be news for a waiting worker."""
         stand_ins = tuple(record.instance for record in self.state.servers)
-        news = self._flags(), self.is_held, self.state.generation, self.servers, bool(self.state.revoking), stand_ins
+        news = (
+            self._flags(),
+            self.is_held,
+            self.state.generation,
+            self.servers,
+            bool(self.state.revoking),
+            stand_ins,
+        )
         overdue = self._backups.due if self._backups is not None else 0
         return *news, overdue, *self._sharing.signal, *self.rendezvous.signal, self.job.available
 
