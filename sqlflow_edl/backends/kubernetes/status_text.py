@@ -56,7 +56,7 @@ def list_waiting(objects: JobObjects, job: KubernetesJob, pods: list[Pod]) -> It
     asked = 0
     queued = {pod.metadata.uid: pod.queue_group for pod in pods if names.QUEUE_GATE in pod.gates}
     places = objects.queue_places(job.queue) if queued and job.queue else {}
-    reasons = objects.queue_reasons(queued)
+    reasons = objects.queue_reasons(queued) if queued else {}
     for pod in pods:
         if pod.status.phase != "Pending" or pod.has_ended:
             continue
