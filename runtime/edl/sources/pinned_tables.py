@@ -212,8 +212,13 @@ def _start_watch() -> None:
 def _watch_silence() -> None:
     while True:
         time.sleep(SILENCE_SECS)
-        late = time.monotonic() - SILENCE_SECS
-        for server in [server for server, since in list(_silent.items()) if since < late]:
+        report_silent_servers(time.monotonic())
+
+
+def report_silent_servers(now: float) -> None:
+    """Count the silence of servers that have not answered a request for a while as a failure."""
+    for server, since in list(_silent.items()):
+        if now - since > SILENCE_SECS:
             server.on_failure(lambda: "it accepts connections, and does not answer")
 
 
