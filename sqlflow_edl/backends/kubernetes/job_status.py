@@ -101,7 +101,7 @@ class WorkloadStatus(msgspec.Struct):
     conditions: list[PodCondition] = []
 
 
-class Workload(msgspec.Struct):
+class QueuedWorkload(msgspec.Struct):
     """What Kueue admits: a Job, a pod, or a group of pods."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
@@ -110,14 +110,16 @@ class Workload(msgspec.Struct):
     @property
     def obstacle(self) -> str:
         """Why there is no room for it; empty if there is, or nothing is known yet."""
-        waiting = (
-            each for each in self.status.conditions if each.type == "QuotaReserved" and each.status == "False"
+        refused = (
+            condition.message or ""
+            for condition in self.status.conditions
+            if condition.type == "QuotaReserved" and condition.status == "False"
         )
-        return next((each.message or "" for each in waiting), "")
+        return next(refused, "")
 
 
 class Workloads(msgspec.Struct):
-    items: list[Workload] = []
+    items: list[QueuedWorkload] = []
 
 
 class ConfigMap(msgspec.Struct):
@@ -210,7 +212,7 @@ class JobObjects:
                 for workload in msgspec.json.decode(answer, type=Workloads).items:
                     reasons[(workload.metadata.labels or {}).get(_OWNER, "")] = workload.obstacle
             for group in {*waiting.values()} - {""}:
-                if (together := self._read(f"{path}/{group}", Workload)) is not None:
+                if (together := self._read(f"{path}/{group}", QueuedWorkload)) is not None:
                     of_group = (uid for uid, name in waiting.items() if name == group)
                     reasons |= dict.fromkeys(of_group, together.obstacle)
         except (APIRefusedError, msgspec.MsgspecError):
