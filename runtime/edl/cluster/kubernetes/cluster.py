@@ -28,7 +28,7 @@ from edl.cluster.kubernetes.api_calls import (
 )
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.cluster.kubernetes.pod_cache import PodCache
-from edl.cluster.kubernetes.pod_group import PodGroup
+from edl.cluster.kubernetes.pod_manifests import PodGroup
 from edl.cluster.kubernetes.pod_state import is_never_admitted
 from edl.cluster.kubernetes.pods import Metadata, Pod, PodList
 from edl.cluster.kubernetes.watch import PodStream

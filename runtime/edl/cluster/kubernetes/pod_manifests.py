@@ -1,10 +1,10 @@
-"""Manifests of instances' pods, completed from the client's. Pure functions."""
+"""Manifests of instances' pods, completed from the client's, and the group that pods of a queue belong to."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -13,8 +13,10 @@ from edl.cluster import Instance
 from edl.cluster.kubernetes import names, quantities
 from edl.cluster.kubernetes.deployment import Deployment, Priorities
 from edl.cluster.kubernetes.memory import Memory
+from edl.cluster.kubernetes.pods import Pod
 
 Manifest = dict[str, Any]
+Key = tuple[str, int]
 
 
 def pod(
@@ -101,3 +103,37 @@ def _priority(priorities: Priorities, instance: Instance, workers: int) -> str:
         return ""
     number = int(instance.name.rpartition("-")[2])
     return priorities.high if number < math.ceil(priorities.fraction * workers) else priorities.low
+
+
+class PodGroup:
+    """Group of the first workers of a job, which Kueue admits together. Its name is the name of its first pod.
+
+    A group has a fixed size and pods that ask for the same, so further workers, and those that ask for more memory or
+    avoid a node, are admitted alone. A lost member is replaced within the group, which holds its room. When all have
+    ended, as after a pause, Kueue takes the group for over, and the next workers form another one.
+    """
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._job = deployment.name
+        labels = deployment.worker.get("metadata", {}).get("labels", {})
+        size = deployment.policy.least_workers
+        self._size = size if names.QUEUE in labels and size > 1 else 0
+        self._name = ""
+        self._members: set[Key] = set()
+
+    def join(self, instance: Instance, has_ended: Callable[[Key], bool]) -> str:
+        """Return the name of the group that a new pod belongs to; empty if it is admitted alone."""
+        name, _ = instance.key
+        if instance.role != "worker" or int(name.rpartition("-")[2]) >= self._size:
+            return ""
+        if all(map(has_ended, self._members)):
+            self._name, self._members = names.pod(self._job, instance), set()
+        self._members.add(instance.key)
+        return self._name
+
+    def observe(self, pods: Iterable[Pod]) -> None:
+        """Take over the group of an earlier master from its pods."""
+        for pod in pods:
+            if pod.queue_group and pod.instance is not None and not pod.has_ended:
+                self._name = pod.queue_group
+                self._members.add(pod.instance.key)
