@@ -98,6 +98,8 @@ class RemoteTasks:
         self.most_postponed = 0
         self._postponed: list[int] = []  # since the last answer
         self._ended = 0  # epoch that has ended and is not known to be concluded
+        # True if this worker, or its group, has gone on after the end of an epoch, since the last answer.
+        self.has_postponed: Callable[[], bool] = lambda: bool(self._postponed)
         # True if this worker, or its group, goes on without the control tasks that it waits for.
         self.has_moved_on: Callable[[], bool] = self._may_leave_epoch
         self._idle: tuple[TaskType, ...] = ()  # types of which it said that this worker has none
@@ -127,7 +129,7 @@ class RemoteTasks:
 
     @property
     def is_pending(self) -> bool:
-        is_waiting = self.outbox.flags & Flag.PENDING and not self._postponed
+        is_waiting = self.outbox.flags & Flag.PENDING and not self.has_postponed()
         return bool(is_waiting) or self.outbox.has_received(*CONTROL)
 
     @property

@@ -74,6 +74,7 @@ class GroupTasks:
         self._first = False  # True if this member writes the log
         self._awake = False  # True while `next` does not wait
         tasks.has_moved_on = self._has_moved_on
+        tasks.has_postponed = lambda: bool(self._log.postponed) and tasks.is_away
 
     # The rendezvous: called by the thread that trains -----------------------------------------------------------
 
