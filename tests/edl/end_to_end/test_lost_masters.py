@@ -137,7 +137,7 @@ _train = adapter.TreeAdapter.train
 
 
 def _slowly(*arguments):
-    time.sleep(0.05)
+    time.sleep(0.1)
     return _train(*arguments)
 
 
@@ -152,7 +152,7 @@ adapter.TreeAdapter.train = _slowly
 def test_trees_grow_on_while_there_is_no_master_and_rounds_are_measured_later(
     workers: int, validation: int, framework: str, tmp_path: Path
 ) -> None:
-    data, rounds = table(1500 + validation), 220
+    data, rounds = table(1500 + validation), 120
     cluster = Cluster(workers, strategy="allreduce" if workers > 1 else "local")
     options: dict[str, Any] = {
         "framework": framework,
