@@ -20,6 +20,7 @@ _NEEDS_PLACE = (
     "build",
     "image",
     "wait_limit",
+    "min_workers",
     "set",
     "kubernetes_config",
 )  # options that have no effect here
@@ -53,6 +54,13 @@ def add_settings(options: argparse._ArgumentGroup) -> None:
         type=duration,
         default=0.0,
         help="end a job that has waited for its pods for this time, such as 30m (default: no limit)",
+    )
+    options.add_argument(
+        "--min-workers",
+        metavar="N",
+        type=int,
+        default=0,
+        help="begin a job when so many of its workers are ready (default: with the first one)",
     )
     options.add_argument(
         "--set",
@@ -94,6 +102,8 @@ def configuration(options: argparse.Namespace) -> Configuration | None:
     named = [(name, getattr(options, name)) for name in ("namespace", "image") if getattr(options, name)]
     if options.wait_limit:
         named.append(("wait_secs", str(options.wait_limit)))
+    if options.min_workers:
+        named.append(("min_workers", str(options.min_workers)))
     read = read_configuration(options.on, options.kubernetes_config, [*named, *options.set])
     if getattr(options, "build", None) is not None:
         _build_image(read.settings().own_image, options)

@@ -4,7 +4,8 @@ Kueue is no part of Kubernetes, and no trace shows it. What it does here is what
 (kueue.sigs.k8s.io, Run Plain Pods), and what it did on a real cluster: a webhook suspends Jobs and gates pods as they
 are created, with a finalizer that it removes when they have ended; it admits one after another, in the order in which
 they came, and whoever finds no room waits, with all behind; a Job that someone else has resumed is suspended again.
-Priorities, preemption and groups of pods are left out.
+Pods of a group are admitted together, once as many as their annotation says are there; a pod that takes the place of
+one that ended in an admitted group has its room. Priorities and preemption are left out.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from tests.kubernetes.nodes import Amounts, added, requests
 from tests.kubernetes.registry import Registry
 
 QUEUE, MANAGED = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/managed"
+GROUP, SIZE = "kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/pod-group-total-count"
+OWNER = "kueue.x-k8s.io/job-uid"
+# What Kueue said, in August 2026.
+NO_ROOM = "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor all, 200m more needed"
 GATE = {"name": "kueue.x-k8s.io/admission"}
 TERMINAL = ("Succeeded", "Failed")
 
@@ -60,6 +65,21 @@ class Queues:
         ]
         version = "visibility.kueue.x-k8s.io/v1beta1"
         return {"kind": "PendingWorkloadsSummary", "apiVersion": version, "metadata": {}, "items": items}
+
+    def workloads(self, namespace: str) -> list[Object]:
+        """Workloads that wait, with the condition in which Kueue says why."""
+        waiting = (
+            (key, self._registry.store.get(key)) for key in self._waiting if key.namespace == namespace
+        )
+        condition = {"type": "QuotaReserved", "status": "False", "message": NO_ROOM}
+        return [
+            {
+                "metadata": {"name": _group(one) or key.name, "labels": {OWNER: one["metadata"]["uid"]}},
+                "status": {"conditions": [condition]},
+            }
+            for key, one in waiting
+            if one is not None
+        ]
 
     def step(self, _now: float) -> float:
         store = self._registry.store
@@ -110,21 +130,47 @@ class Queues:
             if uid in there and _queue(there[uid]) == queue and not _over(there[uid])
         ]
         for key in list(self._waiting):
+            if key not in self._waiting:  # it was admitted with another one
+                continue
             found = store.get(key)
             if found is None or not _waits(key.kind, found):
                 self._waiting.remove(key)
             elif key.namespace == namespace and _queue(found) == queue:
-                wanted = requests(found if key.kind is POD else found["spec"]["template"])
-                if not _fits(added(*holding, wanted), self._quotas[namespace, queue]):
+                together = self._members(key, found)
+                if not together:
+                    continue  # a group that is not complete takes no turn
+                wanted = [
+                    requests(one if each.kind is POD else one["spec"]["template"])
+                    for each in together
+                    if (one := store.get(each)) is not None
+                ]
+                if not _fits(added(*holding, *wanted), self._quotas[namespace, queue]):
                     return  # and whoever came later waits too
-                holding.append(wanted)
-                self._waiting.remove(key)
-                self._admitted[found["metadata"]["uid"]] = wanted
-                self._registry.patch(key, _released if key.kind is POD else _resumed)
+                for each, amounts in zip(together, wanted, strict=True):
+                    holding.append(amounts)
+                    self._waiting.remove(each)
+                    self._admitted[self._registry.read(each)["metadata"]["uid"]] = amounts
+                    self._registry.patch(each, _released if each.kind is POD else _resumed)
+
+    def _members(self, key: Key, found: Object) -> list[Key]:
+        """Those that are admitted with this one; none as long as its group is not complete."""
+        group = _group(found)
+        if not group:
+            return [key]
+        there = self._registry.store.all(POD, key.namespace)
+        admitted = [one for one in there if _group(one) == group and one["metadata"]["uid"] in self._admitted]
+        if admitted:
+            return [key]
+        waiting = [each for each in self._waiting if _group(self._registry.store.get(each)) == group]
+        return waiting if len(waiting) >= int(found["metadata"]["annotations"][SIZE]) else []
 
 
 def _queue(found: Object) -> str:
     return str(found["metadata"].get("labels", {}).get(QUEUE, ""))
+
+
+def _group(found: Object | None) -> str:
+    return str(found["metadata"].get("labels", {}).get(GROUP, "")) if found is not None else ""
 
 
 def _waits(kind: Kind, found: Object) -> bool:

@@ -109,12 +109,27 @@ class Double:
                     if not user.is_administrator:  # no Role of the tests has it
                         return messages.told(status(403, "Forbidden", "no right to see the queue"), 403)
                     return messages.told(self.queues.pending(space, queue))
+                case ("apis", "kueue.x-k8s.io", "v1beta1", _, space, "workloads", *name):
+                    return self._workloads(request, space, *name)
             return self.api.answer(request)
         except RefusedError as refused:
             return messages.refusal(refused)
         except Exception as mistake:  # of the double itself, which nobody shall try again
             told = "".join(traceback.format_exception(mistake))
             return messages.told(status(400, "DoubleFailed", told), 400)
+
+    def _workloads(self, request: Request, namespace: str, name: str = "") -> Answer:
+        """What Kueue has not admitted, with its reason."""
+        user = self.access.user(request.headers.get("authorization", ""))
+        if not user.is_administrator:
+            return messages.told(status(403, "Forbidden", "no right to read workloads"), 403)
+        items = self.queues.workloads(namespace)
+        if not name:
+            return messages.told(
+                {"kind": "WorkloadList", "apiVersion": "kueue.x-k8s.io/v1beta1", "items": items}
+            )
+        named = [item for item in items if item["metadata"]["name"] == name]
+        return messages.told(named[0]) if named else messages.told(status(404, "NotFound", name), 404)
 
     def control(self, request: Request) -> Answer:
         """What tests ask of the double itself."""

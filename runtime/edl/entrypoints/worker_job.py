@@ -18,7 +18,7 @@ from edl.errors import JobError
 from edl.evaluation.measuring import training_metrics
 from edl.evaluation.reports import finding
 from edl.frameworks import Adapter
-from edl.frameworks.adapter import PartitionedAdapter, has_gradients, with_gradients
+from edl.frameworks.adapter import PartitionedAdapter, has_gradients, keeps_rounds, with_gradients
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.events import PHASES, ignore
 from edl.jobs.job_folder import JobFolder
@@ -220,9 +220,9 @@ class WorkerJob:
     def _most_postponed(self, trainer: Trainer) -> int:
         """Return the number of epochs that may end without a master. If rows are measured, their weights are kept.
 
-        Whether trees grow on as before when earlier ones are measured in between is not known.
+        Trees that change in later rounds (DART) would have to be loaded again for that, and then grow otherwise.
         """
-        if not self.program.spec.rows.validation:
+        if not self.program.spec.rows.validation or keeps_rounds(trainer.adapter):
             return MOST_EPOCHS
         if not has_gradients(trainer.adapter):
             return 0

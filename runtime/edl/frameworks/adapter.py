@@ -230,6 +230,11 @@ def has_gradients(adapter: Adapter) -> bool:
     return hasattr(adapter, "exchange_steps")
 
 
+def keeps_rounds(adapter: Adapter) -> bool:
+    """Return True if `keep` of the adapter remembers a number of rounds, since later ones change no earlier tree."""
+    return bool(getattr(adapter, "is_additive", False))
+
+
 def with_gradients(adapter: Adapter) -> GradientAdapter:
     """Return the adapter as one with gradients. Raises JobError for trees and solvers."""
     if not has_gradients(adapter):

@@ -57,8 +57,9 @@ class Backend:
     `metrics_port` the port of /metrics (0: any free port, None: none), `health_port` the port of the liveness probe
     (0: none), `clock` returns seconds that never go back, `interval` is the number of seconds between two progress
     events, `register_secs` the time for a running process to register, and `wait_secs` the time that the job may wait
-    for instances without which it does not go on. `relayed` holds the output and other files of a job if its client
-    sees no folder of the instances. `kept` keeps a checkpoint that outlives them. `log` takes the notes for users.
+    for instances without which it does not go on. It begins when `least_workers` are ready. `relayed` holds the output
+    and other files of a job if its client sees no folder of the instances. `kept` keeps a checkpoint that outlives
+    them. `log` takes the notes for users.
     """
 
     cluster: Cluster
@@ -76,6 +77,7 @@ class Backend:
     interval: float = 0.2
     register_secs: float = REGISTER_SECS
     wait_secs: float = math.inf
+    least_workers: int = 1
     supervised: bool = True
     end_instances: Callable[[], None] | None = None
     show_end: Callable[[End], None] = lambda end: None

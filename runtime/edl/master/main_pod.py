@@ -112,6 +112,7 @@ def connect_master(
             health_port=names.HEALTH,
             interval=INTERVAL,
             wait_secs=deployment.policy.longest_wait,
+            least_workers=deployment.policy.least_workers,
             supervised=False,
             end_instances=lambda: cluster.end_all(GRACE),
             log=job_events.log,

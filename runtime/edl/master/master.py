@@ -32,6 +32,7 @@ from edl.master.instances.autoscaler import WorkerDecision
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.scaler import Scaler
 from edl.master.instances.watch import follow
+from edl.master.instances.whole_start import WholeStart
 from edl.master.keeping import Keeping, bring_back
 from edl.master.pace import SECS, Pace, collect_rarely
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator
@@ -218,6 +219,7 @@ class Master:
             and not (self._servers is not None and self._servers.checkpoints.in_memory),
         )
         self._wait_limit = WaitLimit(tasks, self._instances, self._stopper, backend.wait_secs)
+        self._whole_start = WholeStart(tasks, self._instances, backend.least_workers)
         self._leaving, self._unpaused = asyncio.Event(), asyncio.Event()
         self._needed = self._instances.needed_instances  # slots that the quota was asked for
         self._wanting: asyncio.Future[None] | None = None
@@ -407,6 +409,7 @@ class Master:
         self._deadline.tick(now)
         if self._tasks.state.held:
             self._unpaused.clear()
+        self._whole_start.tick(now)
         self._wait_limit.tick(now)
         if self._automatic is not None and not self._stopper.has_begun:
             self._carry_out(self._automatic.tick(now))

@@ -41,7 +41,7 @@ class FileService(MasterServicer):
         self._keeper = keeper
         self._relayed = relayed
         self._log = log
-        self._refuses = False  # files, since one that was stored
+        self._refused: set[str] = set()  # names of files that were refused since one of that name was stored
 
     async def Keep(self, request: pb.KeepRequest, context: Any) -> pb.KeepResponse:  # noqa: N802
         sent = Sent(request.name, request.file, request.size, request.crc)
@@ -50,12 +50,13 @@ class FileService(MasterServicer):
                 context, self._store_of(sent.name), Keeper.keep, sent, request.start, request.data
             )
         except (JobError, OSError) as error:
-            if not self._refuses:  # the next checkpoint would only repeat it
+            if sent.file not in self._refused:  # the next checkpoint would only repeat it
                 hint = f"; {error.hint}" if isinstance(error, JobError) and error.hint else ""
                 self._log(f"{sent.file} cannot be stored: {error}{hint}")
-            self._refuses = True
+            self._refused.add(sent.file)
             return pb.KeepResponse(refused=str(error))
-        self._refuses = self._refuses and upto < sent.size
+        if upto >= sent.size:
+            self._refused.discard(sent.file)
         return pb.KeepResponse(upto=upto)
 
     async def Fetch(self, request: pb.FetchRequest, context: Any) -> pb.FetchResponse:  # noqa: N802

@@ -19,7 +19,7 @@ from edl.jobs.failure import Failed
 from edl.jobs.outcome import JobInterruptedError, JobPausedError
 from edl.logs import log
 from edl.master.instances.instance_manager import InstanceManager
-from edl.master.instances.slots import STOP_GRACE
+from edl.master.instances.slots import STOP_GRACE, describe_wait
 from edl.master.ps.ps_manager import Servers
 from edl.master.tasks.task_manager import TaskManager
 
@@ -99,7 +99,7 @@ class WaitLimit:
         self._since = now if self._since is None else self._since
         if now - self._since < self._seconds:
             return
-        why = "; ".join(f"{name} waits: {why}" if why else f"{name} waits" for name, why in waits.items())
+        why = "; ".join(describe_wait(name, why) for name, why in waits.items())
         message = f"the job has waited for {self._seconds:,.9g} s, and its limit is over: {why}"
         hint = "kubernetes.wait_secs, or --wait-limit, lets it wait longer; smaller pods may find room sooner"
         self._tasks.fail(Failed(ClusterError.code, message, hint=hint))

@@ -12,9 +12,9 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -35,6 +35,7 @@ BLOCK_ROWS = (
 )
 KEPT_DAYS = 30  # for a table of an unknown owner
 RETRY_SECS = 60.0  # of an outage while rows are read, at least
+SILENCE_SECS = 5.0  # without an answer until that counts as a failure
 
 _MARK = "rows of a job of sqlflow-edl, "
 _COMMENT = re.compile(
@@ -113,10 +114,11 @@ class TableReader(ABC, Generic[C]):
             while start < end:
                 connection = None
                 try:
-                    connection = self._connection()
-                    for batch in self._fetch(connection, start, end, names):
+                    with waited.answer():
+                        connection = self._connection()
+                    batches = self._fetch(connection, start, end, names)
+                    while (batch := waited.next(batches)) is not None:
                         start += batch.num_rows
-                        waited.forget()
                         yield batch
                     if start < end:
                         raise SourceError(f"{end - start:,} pinned rows are gone from {self._table.name}")
@@ -152,6 +154,20 @@ class Patience:
         self._pause = 0.0
         self._server = Peer(SOURCE, "")
 
+    @contextmanager
+    def answer(self) -> Iterator[None]:
+        """Provide a context that waits for an answer. A server that is silent is reported like one that is gone."""
+        with _watched(self._server):
+            yield
+
+    def next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+        """Return the next batch, None after the last one."""
+        with self.answer():
+            batch = next(batches, None)
+        if batch is not None:
+            self.forget()
+        return batch
+
     def forget(self) -> None:
         self._since, self._pause = None, 0.0
         self._server.on_answer()
@@ -170,6 +186,40 @@ class Patience:
             raise error
         self._sleep(self._pause)
         self._pause = min(2.0, self._pause * 2 + 0.05)
+
+
+_silent: dict[Peer, float] = {}  # servers that have not answered a request yet, with the second of that
+
+
+@contextmanager
+def _watched(server: Peer) -> Iterator[None]:
+    """Provide a context in which the silence of a server is reported. One thread watches all of them, as requests are
+    too many for a thread each.
+    """
+    _start_watch()
+    _silent[server] = time.monotonic()
+    try:
+        yield
+    finally:
+        _silent.pop(server, None)
+
+
+@cache
+def _start_watch() -> None:
+    threading.Thread(target=_watch_silence, name="edl-silence", daemon=True).start()
+
+
+def _watch_silence() -> None:
+    while True:
+        time.sleep(SILENCE_SECS)
+        report_silent_servers(time.monotonic())
+
+
+def report_silent_servers(now: float) -> None:
+    """Count the silence of servers that have not answered a request for a while as a failure."""
+    for server, since in list(_silent.items()):
+        if now - since > SILENCE_SECS:
+            server.on_failure(lambda: "it accepts connections, and does not answer")
 
 
 def missing_table_error(message: str) -> SourceError:

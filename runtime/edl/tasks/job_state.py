@@ -30,7 +30,7 @@ from edl.tasks.ranges import STREAMED_ROWS, Ranges, epoch_ranges, epoch_steps, s
 from edl.tasks.task import Conclusion, JobProgress, Report, Round, Summary, Task, TaskType
 
 MOST_STEPS = 2**50  # of a script that decides when it ends; such a job has an epoch of steps instead of rows
-MOST_EPOCHS = 64  # begun and not concluded
+MOST_EPOCHS = 64  # begun and not concluded; with many metrics, more would not fit into a ConfigMap
 STEPWISE = Training(batch_size=1, minibatches_per_task=16, shuffle=False)
 
 

@@ -72,9 +72,9 @@ class LocalTasks:
             if isinstance(row, EpochEnd):
                 self._listener(row)
 
-    def postpones(self, task: Task) -> bool:
-        """Return False: an epoch is measured at once."""
-        return False
+    def take_postponed(self) -> int:
+        """Return 0: an epoch is measured at once."""
+        return 0
 
     def report_failure(self, task: Task, error: Exception) -> bool:
         """Return False: no other worker can do it."""

@@ -196,8 +196,8 @@ class TaskSource(Protocol):
         """Report the task as done."""
         ...
 
-    def postpones(self, task: Task) -> bool:
-        """Return True if the next epoch is to begin although nobody can measure the one that this task has ended."""
+    def take_postponed(self) -> int:
+        """Return once the epoch that has ended and is measured later, because no master answers; 0: none."""
         ...
 
     def report_failure(self, task: Task, error: Exception) -> bool:

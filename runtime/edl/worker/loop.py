@@ -170,6 +170,12 @@ class Worker:
         """Do the control tasks that wait."""
         while self.source.is_pending and not self._is_over and (task := self.source.next(*CONTROL)):
             self._do_control_task(task, handler, None)
+        self._keep_postponed()
+
+    def _keep_postponed(self) -> None:
+        """Keep the weights of an epoch that has ended and is measured later."""
+        if epoch := self.source.take_postponed():
+            self.strategy.postpone(epoch)
 
     def _next_control_task(self, handler: ControlTaskHandler, meter: Meter | None) -> None:
         self._check_cancelled()
@@ -212,8 +218,8 @@ class Worker:
         """Report what is settled after this task, or flush if its epoch is to be measured now, or later."""
         if task.settles:
             self._flush()
-            if self.source.postpones(task):
-                self.strategy.postpone(task.number)
+            self.strategy.remember(task.number)
+            self._keep_postponed()
         else:
             self.report_settled()
 

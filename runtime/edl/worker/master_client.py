@@ -97,9 +97,11 @@ class RemoteTasks:
         # Epochs that may be measured later, if their end comes while no master answers; their weights are kept.
         self.most_postponed = 0
         self._postponed: list[int] = []  # since the last answer
-        self.has_moved_on: Callable[[], bool] = lambda: (
-            False
-        )  # True if this worker's group goes on without a master
+        self._ended = 0  # epoch that has ended and is not known to be concluded
+        # True if this worker, or its group, has gone on after the end of an epoch, since the last answer.
+        self.has_postponed: Callable[[], bool] = lambda: bool(self._postponed)
+        # True if this worker, or its group, goes on without the control tasks that it waits for.
+        self.has_moved_on: Callable[[], bool] = self._may_leave_epoch
         self._idle: tuple[TaskType, ...] = ()  # types of which it said that this worker has none
         self._call: Any = None  # exchange in flight
         self._patient = False  # True if it waits at the master for something to do
@@ -127,7 +129,8 @@ class RemoteTasks:
 
     @property
     def is_pending(self) -> bool:
-        return bool(self.outbox.flags & Flag.PENDING) or self.outbox.has_received(*CONTROL)
+        is_waiting = self.outbox.flags & Flag.PENDING and not self.has_postponed()
+        return bool(is_waiting) or self.outbox.has_received(*CONTROL)
 
     @property
     def is_stopped(self) -> bool:
@@ -189,8 +192,10 @@ class RemoteTasks:
             if followed or not self._gather_secs:
                 self.wake()
             self._send_gathered()
-            if followed and not self._wait_until_seen(number, lambda: self._may_go_on(report.task)):
-                self._postponed.append(report.task.number)
+            if report.task.settles and kind == "train":
+                self._ended = report.task.number
+            if followed and self._wait_until_seen(number, lambda: self._may_go_on(report.task)):
+                self._ended = 0 if kind == "conclude" else self._ended
             self.check()
 
     def describe(self, metric_kinds: Mapping[str, str]) -> None:
@@ -341,11 +346,17 @@ class RemoteTasks:
 
     def _may_go_on(self, task: Task) -> bool:
         """Return True if this worker may go on after the last task of an epoch, or of the job, without a master."""
-        if not task.settles or task.type in ("conclude", "export"):
+        if task.type == "conclude":
+            return self.has_moved_on()
+        if not task.settles or task.type == "export":
             return False
         if self._shared:
             return self.is_away and self.outbox.has_received(task.type)
         return self.may_postpone(task.number, len(self._postponed))
+
+    def _may_leave_epoch(self) -> bool:
+        """Return True if this worker, which trains alone, may go on after the epoch that has ended."""
+        return not self._shared and self.may_postpone(self._ended, len(self._postponed))
 
     def may_postpone(self, epoch: int, others: int) -> bool:
         """Return True if no master can have this epoch measured, which has ended, and the next one may begin meanwhile.
@@ -355,8 +366,13 @@ class RemoteTasks:
         may = others < self.most_postponed and 0 < epoch < self.outbox.certain_epoch
         return may and self.is_away
 
-    def postpones(self, task: Task) -> bool:
-        return not self._shared and task.number in self._postponed
+    def take_postponed(self) -> int:
+        with self.changed:
+            if not self._may_leave_epoch():
+                return 0
+            epoch, self._ended = self._ended, 0
+            self._postponed.append(epoch)
+            return epoch
 
     def _is_unavailable(self, types: tuple[TaskType, ...]) -> bool:
         """Return True if no task of these types can come, as far as the master's last answer says."""

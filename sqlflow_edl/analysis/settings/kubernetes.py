@@ -195,6 +195,14 @@ KUBERNETES = (
         low=0,
     ),
     AttributeRow(
+        f"{PLACE}min_workers",
+        "integer",
+        "Workers that must be ready before the job begins; with a `queue` they are admitted together. 0 for none. "
+        "`--min-workers 4` sets it.",
+        0,
+        low=0,
+    ),
+    AttributeRow(
         f"{PLACE}node_failures",
         "integer",
         "Failures of workers and servers on a node after which the job avoids it, unless all of its "

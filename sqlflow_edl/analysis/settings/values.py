@@ -57,8 +57,8 @@ WORDS: Mapping[Type, str] = {
     "priority": "low, normal, high, or a whole number from -1000 to 1000",
     "processors": "a number of processors, such as 2, 0.5 or '500m'",
     "processors or none": "a number of processors, such as 2, 0.5 or '500m', or none",
-    "memory": "an amount of memory with its unit, such as '4Gi' or '512Mi'",
-    "memory or none": "an amount of memory with its unit, such as '4Gi' or '512Mi', or none",
+    "memory": "an amount of memory with its unit, from 16Mi, such as '4Gi' or '512Mi'",
+    "memory or none": "an amount of memory with its unit, from 16Mi, such as '4Gi' or '512Mi', or none",
     "taints": "taints as kubectl writes them, such as 'gpu=true:NoSchedule' or ['spot', 'team=ads']",
     "anything": "a number, a text, a name, TRUE, FALSE, or a list of them and of such lists, at most three deep",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _VISIBILITY = "/apis/visibility.kueue.x-k8s.io/v1beta1"
+_KUEUE, _OWNER = "/apis/kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/job-uid"  # its objects; a label of workloads
 SILENCE = 60.0  # seconds after which the stream of a log counts as broken
 
 
@@ -95,6 +97,31 @@ class PendingWorkloads(msgspec.Struct):
     items: list[PendingWorkload] = []
 
 
+class WorkloadStatus(msgspec.Struct):
+    conditions: list[PodCondition] = []
+
+
+class QueuedWorkload(msgspec.Struct):
+    """What Kueue admits: a Job, a pod, or a group of pods."""
+
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+    status: WorkloadStatus = msgspec.field(default_factory=WorkloadStatus)
+
+    @property
+    def obstacle(self) -> str:
+        """Why there is no room for it; empty if there is, or nothing is known yet."""
+        refused = (
+            condition.message or ""
+            for condition in self.status.conditions
+            if condition.type == "QuotaReserved" and condition.status == "False"
+        )
+        return next(refused, "")
+
+
+class Workloads(msgspec.Struct):
+    items: list[QueuedWorkload] = []
+
+
 class ConfigMap(msgspec.Struct):
     data: dict[str, str] | None = None
 
@@ -107,7 +134,7 @@ class JobObjects:
         self.deployment = deployment
         self._core = f"/api/v1/namespaces/{deployment.namespace}"
         self._job = f"/apis/batch/v1/namespaces/{deployment.namespace}/jobs/{deployment.name}"
-        self._shows_queues = True  # until the cluster refuses it, or has no such API
+        self._shows_queues = self._shows_workloads = True  # until the cluster refuses it, or has no such API
 
     def job(self) -> KubernetesJob | None:
         """Return the Job, or None if there is none or another has its name."""
@@ -167,6 +194,30 @@ class JobObjects:
             for workload in workloads
             for owner in workload.metadata.owner_references or ()
         }
+
+    def queue_reasons(self, waiting: Mapping[str, str]) -> dict[str, str]:
+        """Return why Kueue has no room for Jobs and pods, by uid.
+
+        waiting: the groups of pods that are admitted together, by uid; empty for those that are admitted alone. Empty
+        if there is no Kueue, or this user may not read its workloads.
+        """
+        if not self._shows_workloads or not waiting:
+            return {}
+        path = f"{_KUEUE}/namespaces/{self.deployment.namespace}/workloads"
+        alone = ",".join(uid for uid, group in waiting.items() if not group)
+        reasons: dict[str, str] = {}
+        try:
+            if alone:
+                answer = self._calls.ask("GET", path, query={"labelSelector": f"{_OWNER} in ({alone})"})
+                for workload in msgspec.json.decode(answer, type=Workloads).items:
+                    reasons[(workload.metadata.labels or {}).get(_OWNER, "")] = workload.obstacle
+            for group in {*waiting.values()} - {""}:
+                if (together := self._read(f"{path}/{group}", QueuedWorkload)) is not None:
+                    of_group = (uid for uid, name in waiting.items() if name == group)
+                    reasons |= dict.fromkeys(of_group, together.obstacle)
+        except (APIRefusedError, msgspec.MsgspecError):
+            self._shows_workloads = False
+        return reasons
 
     def log(self, pod: Pod, *, follow: bool, since_secs: int | None) -> BaseHTTPResponse:
         """Open the log of the pod's first container, each line with a timestamp. Status 204 means nothing yet."""

@@ -47,20 +47,26 @@ def list_waiting(objects: JobObjects, job: KubernetesJob, pods: list[Pod]) -> It
     """Yield the waiting instances with the reason; ask the API server for events if the pods do not give it."""
     if job.queue and job.spec.suspend:
         place = objects.queue_places(job.queue).get(job.metadata.uid, "")
-        yield MASTER, _add_place(pod_state.waits_in_queue(job.queue), place)
+        why = objects.queue_reasons({job.metadata.uid: ""}).get(job.metadata.uid, "")
+        yield MASTER, _describe_queue(pod_state.waits_in_queue(job.queue), why, place)
         return
     if not any(pod.instance is None and not pod.has_ended for pod in pods):
         texts = _relevant_messages(objects.warnings("Job", job.metadata.name))
         yield from ((MASTER, _POD.sub("its pod", text)) for text in texts)
     asked = 0
-    is_queued = any(names.QUEUE_GATE in pod.gates for pod in pods)
-    places = objects.queue_places(job.queue) if is_queued and job.queue else {}
+    queued = {pod.metadata.uid: pod.queue_group for pod in pods if names.QUEUE_GATE in pod.gates}
+    places = objects.queue_places(job.queue) if queued and job.queue else {}
+    reasons = objects.queue_reasons(queued) if queued else {}
     for pod in pods:
         if pod.status.phase != "Pending" or pod.has_ended:
             continue
         name = instance_name(pod)
         if text := pod_state.pending_reason(pod):
-            yield name, _add_place(_OF_PREEMPTION.sub("", text), places.get(pod.metadata.uid, ""))
+            uid = pod.metadata.uid
+            yield (
+                name,
+                _describe_queue(_OF_PREEMPTION.sub("", text), reasons.get(uid, ""), places.get(uid, "")),
+            )
         elif asked < MOST_ASKED:
             asked += 1
             yield from (
@@ -68,8 +74,10 @@ def list_waiting(objects: JobObjects, job: KubernetesJob, pods: list[Pod]) -> It
             )
 
 
-def _add_place(why: str, place: str) -> str:
-    return f"{why}{PLACE}{place}" if place else why
+def _describe_queue(wait: str, why: str, place: str) -> str:
+    """Return a wait with Kueue's reason and the place in the queue, as far as they are known."""
+    wait = f"{wait}: {why}" if why else wait
+    return f"{wait}{PLACE}{place}" if place else wait
 
 
 def find_reason(waits: Iterable[tuple[str, str]]) -> str:
@@ -121,7 +129,9 @@ def no_start(name: str, why: str) -> ClusterError:
     error = ClusterError(f"the {name} of the job cannot start: {why}")
     if _NO_ACCESS.search(why):
         error.hint = "name a Secret with credentials of the registry in kubernetes.image_pull_secrets"
-    elif "not found" in why or "InvalidImageName" in why:
+    elif any(
+        words in why for words in ("not found", "InvalidImageName", "is not present", "invalid reference")
+    ):
         error.hint = "name an image that the nodes can pull in kubernetes.image"
     return error
 

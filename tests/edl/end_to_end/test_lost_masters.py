@@ -137,7 +137,7 @@ _train = adapter.TreeAdapter.train
 
 
 def _slowly(*arguments):
-    time.sleep(0.15)
+    time.sleep(0.1)
     return _train(*arguments)
 
 
@@ -146,21 +146,30 @@ adapter.TreeAdapter.train = _slowly
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize("validation", [0, 300])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_trees_without_validation_rows_grow_on_while_there_is_no_master(workers: int, tmp_path: Path) -> None:
-    data, rounds = table(1500), 80
+def test_trees_grow_on_while_there_is_no_master_and_rounds_are_measured_later(
+    workers: int, validation: int, framework: str, tmp_path: Path
+) -> None:
+    data, rounds = table(1500 + validation), 120
     cluster = Cluster(workers, strategy="allreduce" if workers > 1 else "local")
-    options: dict[str, Any] = {"framework": "lightgbm", "epochs": rounds}
-    subject = SlowJob(
-        data,
-        of=BLOCKS,
-        seconds=0,
-        how=late(tmp_path),
-        spec={"cluster": cluster},
-        append=SLOW_ROUNDS,
-        **options,
-    )
-    outcome = lose_master(subject, 10 * data.num_rows)
+    options: dict[str, Any] = {
+        "framework": framework,
+        "epochs": rounds,
+        "validation": validation,
+        "spec": {"cluster": cluster},
+        "seconds": 0,
+    }
+    subject = SlowJob(data, of=BLOCKS, how=late(tmp_path), append=SLOW_ROUNDS, **options)
+    outcome = lose_master(subject, 10 * 1500)
     assert went_on(tmp_path), subject.logs()
-    assert (outcome.rows, outcome.steps) == (rounds * data.num_rows, rounds)
+    assert (outcome.rows, outcome.steps) == (rounds * 1500, rounds)
     assert [row.epoch for row in outcome.curve] == list(range(1, rounds + 1))
+    if validation:
+        undisturbed = SlowJob(data, of=BLOCKS, how=kill(), **options)
+        with undisturbed.running():
+            expected = undisturbed.result()
+        for row, other in zip(outcome.curve, expected.curve, strict=True):
+            assert row.metrics == pytest.approx(other.metrics, rel=1e-9)
+        assert outcome.kept_epoch == expected.kept_epoch

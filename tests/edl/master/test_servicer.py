@@ -46,14 +46,15 @@ def test_a_checkpoint_without_room_is_told_once_with_the_setting_and_again_after
     said: list[str] = []
     service = FileService(Keeper(tmp_path, most=100), None, said.append)
 
-    def keep(checkpoint: str, size: int) -> pb.KeepResponse:
+    def keep(checkpoint: str, size: int, file: str = "state.safetensors") -> pb.KeepResponse:
         data = b"x" * size
         request = pb.KeepRequest(
-            name=checkpoint, file="state.safetensors", size=size, crc=zlib.crc32(data), start=0, data=data
+            name=checkpoint, file=file, size=size, crc=zlib.crc32(data), start=0, data=data
         )
         return asyncio.run(service.Keep(request, None))
 
     assert keep("000001", 200).refused
+    assert keep("000001", 10, "weights.safetensors").upto == 10
     assert keep("000002", 200).refused
     assert len(said) == 1
     assert "kubernetes.master_disk gives it more" in said[0]

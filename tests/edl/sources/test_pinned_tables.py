@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import time
+
 import pyarrow as pa
 import pytest
 
-from edl.sources.pinned_tables import BLOCK_ROWS, RETRY_SECS, LostTableError, Patience, find_places
+from edl.sources.pinned_tables import (
+    BLOCK_ROWS,
+    RETRY_SECS,
+    SILENCE_SECS,
+    LostTableError,
+    Patience,
+    find_places,
+    report_silent_servers,
+)
+from tests.edl.cluster.local.conftest import wait_until
 
 
 def test_each_key_gets_the_place_at_which_it_comes() -> None:
@@ -45,3 +56,18 @@ def test_a_pod_waits_for_a_server_that_it_has_read_from_and_other_processes_for_
         wait_in_vain(patience)
     patience.close()
     assert now == pytest.approx(seconds, abs=3.0)
+
+
+def test_a_server_that_is_asked_and_silent_is_reported_until_it_answers(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("EDL_UNREACHABLE_SECS", "0.0001")
+    patience = Patience()
+    now = time.monotonic()
+    with patience.answer():
+        for seconds in (1.0, SILENCE_SECS + 1.0):
+            report_silent_servers(now + seconds)
+        wait_until(lambda: "does not answer" in capfd.readouterr().err)
+    report_silent_servers(now + 60.0)
+    patience.forget()
+    assert "reaches the data source again" in capfd.readouterr().err

@@ -28,6 +28,7 @@ from edl.cluster.kubernetes.api_calls import (
 )
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.cluster.kubernetes.pod_cache import PodCache
+from edl.cluster.kubernetes.pod_manifests import PodGroup
 from edl.cluster.kubernetes.pod_state import is_never_admitted
 from edl.cluster.kubernetes.pods import Metadata, Pod, PodList
 from edl.cluster.kubernetes.watch import PodStream
@@ -76,6 +77,7 @@ class KubernetesCluster:
         self._cache = PodCache(deployment)
         self._told: set[str] = set()  # avoided nodes that were logged
         self._newest: dict[str, int] = {}  # last started incarnation by name
+        self._group = PodGroup(deployment)
         self._version = ""
         self._closed = threading.Event()
         self._stream: PodStream | None = None
@@ -91,12 +93,13 @@ class KubernetesCluster:
         with self._lock:
             newest = self._newest.get(name, -1)
             memory, avoided = self._cache.memory(name), self._update_avoided_nodes()
+            group = "" if memory is not None or avoided else self._group.join(instance, self._cache.has_ended)
         if incarnation == newest:
             return
         if incarnation < newest:
             raise ClusterError(f"{name} has reached incarnation {newest}, later than {incarnation}")
         try:
-            manifest = pod_manifests.pod(self._deployment, instance, self._workers, memory, avoided)
+            manifest = pod_manifests.pod(self._deployment, instance, self._workers, memory, avoided, group)
             self._calls.ask("POST", self._path, manifest, is_needed=True)
         except APIUnreachableError as error:
             raise NoRoomError(error.message) from None
@@ -142,6 +145,7 @@ class KubernetesCluster:
             for change in changes:
                 name, incarnation = change.instance.key
                 self._newest[name] = max(incarnation, self._newest.get(name, -1))
+            self._group.observe(pods)
         return changes
 
     def poll(self) -> Changes:

@@ -23,8 +23,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failed. The memory of a pod grows by `memory_factor` after it ran out of it, up to the quantity `memory_limit`; if
     that is empty, up to four times the initial memory. A node is avoided after `node_failures` instances have failed on
     it, see `edl.cluster.kubernetes.pod_cache`. The API server is waited for as long as `outage_secs`, by default
-    OUTAGE_SECS. The job may wait for its pods as long as `wait_secs`, by default without a limit. Earlier versions do
-    not know these two fields.
+    OUTAGE_SECS. The job may wait for its pods as long as `wait_secs`, by default without a limit. It begins when
+    `min_workers` are ready, by default with the first one. Earlier versions do not know these three fields.
     """
 
     pending_secs: float = 300.0
@@ -34,6 +34,12 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     node_failures: int = 3
     outage_secs: float | msgspec.UnsetType = msgspec.UNSET
     wait_secs: float | msgspec.UnsetType = msgspec.UNSET
+    min_workers: int | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def least_workers(self) -> int:
+        """Number of workers that must be ready before the first task."""
+        return 1 if self.min_workers is msgspec.UNSET else self.min_workers
 
     @property
     def longest_outage(self) -> float:

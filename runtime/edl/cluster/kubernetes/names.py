@@ -22,6 +22,13 @@ NAME = "app.kubernetes.io/instance"  # label
 # Of Kueue: labels of Jobs and pods, and the gate of a pod that it has not admitted.
 QUEUE, QUEUE_PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 QUEUE_GATE = "kueue.x-k8s.io/admission"
+# Pods that Kueue admits together: the label of their group, annotations with their number, and with `false` for a group
+# that is over when all of them have ended.
+QUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
+QUEUE_GROUP_SIZE, QUEUE_GROUP_REPEATS = (
+    "kueue.x-k8s.io/pod-group-total-count",
+    "kueue.x-k8s.io/retriable-in-group",
+)
 
 PodRole = Literal["master", "worker", "ps", "program"]
 

@@ -121,6 +121,11 @@ class PodCache:
         """Return the end of an instance with a deleted pod, also after its report; None for another instance."""
         return self._ends.get(key)
 
+    def has_ended(self, key: Key) -> bool:
+        """Return True if the instance is known to have ended."""
+        entry = self._known.get(key)
+        return key in self._ends or (entry is not None and entry.has_ended)
+
     # Required actions -----------------------------------------------------------------------------------------
 
     def stopping(self, key: Key) -> None:

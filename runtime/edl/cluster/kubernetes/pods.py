@@ -102,6 +102,11 @@ class Pod(msgspec.Struct):
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
     @property
+    def queue_group(self) -> str:
+        """Group of pods that Kueue admits together with this one; empty if it is admitted alone."""
+        return (self.metadata.labels or {}).get(names.QUEUE_GROUP, "")
+
+    @property
     def instance(self) -> Instance | None:
         """Instance of the pod, or None if its labels name none."""
         labels = self.metadata.labels or {}

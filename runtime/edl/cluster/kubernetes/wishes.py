@@ -13,7 +13,7 @@ import msgspec
 
 from edl.cluster import Wishes
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.api_calls import Calls
+from edl.cluster.kubernetes.api_calls import APIUnreachableError, Calls
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.cluster.kubernetes.pods import Metadata
 from edl.errors import ClusterError
@@ -39,9 +39,11 @@ class JobWishes:
         self._has_failed = False
 
     def read(self) -> Wishes:
-        """Return the present wishes, or the last ones if the Job cannot be read; that is logged once."""
+        """Return the present wishes, or the last ones if the Job cannot be read; a reason that lasts is logged once."""
         try:
             job = msgspec.json.decode(self._calls.ask("GET", self._path), type=_Job)
+        except APIUnreachableError:  # those who wait for the API server tell of it
+            return self._last
         except (ClusterError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             if not self._has_failed:
                 log(

@@ -155,6 +155,11 @@ class TreeAdapter:
         return matrix_of(features)
 
     @property
+    def is_additive(self) -> bool:
+        """True if later rounds leave earlier trees unchanged, so that an earlier model is a number of rounds."""
+        return self.engine.additive
+
+    @property
     def rounds(self) -> int:
         """Number of rounds of the model."""
         return self._last or self.engine.rounds
@@ -165,10 +170,12 @@ class TreeAdapter:
         return margins if objective.classifies else objective.predictions(margins)
 
     def _known_margins(self, matrix: Array) -> Array:
-        """Return margins, computed from the margins of the same rows at their last measurement."""
+        """Return margins, computed from the margins of the same rows at their last measurement, unless that was of more
+        rounds.
+        """
         place = id(matrix)
         before = self._margins.get(place)
-        kept_margins = before.find_rows(matrix) if before is not None else None
+        kept_margins = before.find_rows(matrix, self.rounds) if before is not None else None
         margins = self.engine.margins(matrix, self.rounds, kept_margins)
         self._margins[place] = _Margins(matrix, self.rounds, margins, lambda: self._margins.pop(place, None))
         return margins
@@ -272,8 +279,10 @@ class _Margins:
         self._rounds = rounds
         self._margins = margins
 
-    def find_rows(self, matrix: Array) -> tuple[int, Array] | None:
-        return (self._rounds, self._margins) if self._of() is matrix else None
+    def find_rows(self, matrix: Array, most: int) -> tuple[int, Array] | None:
+        """Return the margins and their number of rounds, if they are of these rows and of `most` rounds at most."""
+        is_part = self._of() is matrix and self._rounds <= most
+        return (self._rounds, self._margins) if is_part else None
 
 
 def matrix_of(features: Features) -> Array:

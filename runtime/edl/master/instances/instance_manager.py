@@ -39,6 +39,7 @@ class InstanceManager:
 
     room: Room | None = None
     kept: Kept = "all"
+    least_workers = 1  # without which the job stands still
 
     def __init__(
         self,
@@ -231,11 +232,11 @@ class InstanceManager:
     def hindrances(self) -> dict[str, str]:
         """Instances without which the job stands still, with the reason why each does not run, as far as it is known.
 
-        Empty if a worker and all parameter servers run, or the job needs none.
+        Empty if enough workers and all parameter servers run, or the job needs none.
         """
         serving = self._homes[: len(self._servers or ())]  # behind them are those that join
         missing = [name for name in serving if name in self._slots and not self._is_stood_in(name)]
-        if not self.workers:
+        if len(self.workers) < min(self.least_workers, self.wanted):
             missing += [name for name, slot in self._slots.items() if slot.role == "worker"]
         changes = {name: slot.change for name in missing if not (slot := self._slots[name]).is_running}
         return {

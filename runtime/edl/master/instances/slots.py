@@ -117,6 +117,11 @@ class Slot:
         )
 
 
+def describe_wait(name: str, why: str) -> str:
+    """Return a clause on an instance that waits; the reason may be unknown."""
+    return f"{name} {why}" if why.startswith("waits ") else f"{name} waits: {why}" if why else f"{name} waits"
+
+
 def describe(change: Change) -> str:
     """Return how an instance ended, in words."""
     if change.reason == "done":

@@ -80,6 +80,7 @@ class TaskManager:
         self._durable = self._marks()
         self.servers: Servers | None = None  # parameter servers, if the job has any
         self._done_rows = DoneRows(self.rendezvous)
+        self.is_held = False  # no task is assigned, because too few workers are ready
         self.unstored = 0  # number of accepted reports that are not durable
         self.news: list[EpochEnd | TrialEnd] = []  # unpublished events
         self._ticked = self.state.seconds
@@ -95,6 +96,15 @@ class TaskManager:
     def job(self) -> Job:
         """State machine of the job; replaced when the job goes back."""
         return self._table.job
+
+    @property
+    def has_begun(self) -> bool:
+        """True if a task of the job was ever assigned."""
+        return bool(self.state.leases or self.state.done or self.job.state.step)
+
+    def count_workers(self) -> int:
+        """Return the number of registered workers that are not lost."""
+        return sum(not member.gone for member in self.state.members.values())
 
     @property
     def is_finished(self) -> bool:
@@ -358,6 +368,8 @@ class TaskManager:
         return bool(owner) and self._recovery.adopts and self._table.adopt(task, owner)
 
     def _grant(self, request: Request) -> Iterable[Task]:
+        if self.is_held:
+            return
         for kind, count in request.want.items():
             owner = self.owners.of_request(kind, request)
             if not owner or not self._recovery.may_take(kind, request):
@@ -372,8 +384,7 @@ class TaskManager:
 
     def _take_tasks(self, kind: TaskType, owner: str, count: int) -> list[Task]:
         """Assign tasks to an owner, `count` at most."""
-        workers = sum(not member.gone for member in self.state.members.values())
-        most, epoch = self._sharing.limit(kind, owner, workers)
+        most, epoch = self._sharing.limit(kind, owner, self.count_workers())
         is_idle = not self._table.of(owner)
         tasks: list[Task] = []
         while len(tasks) < min(count, most):
@@ -397,7 +408,14 @@ class TaskManager:
     def signal(self) -> tuple[object, ...]:
         """Value that changes when there may be news for a waiting worker."""
         stand_ins = tuple(record.instance for record in self.state.servers)
-        news = self._flags(), self.state.generation, self.servers, bool(self.state.revoking), stand_ins
+        news = (
+            self._flags(),
+            self.is_held,
+            self.state.generation,
+            self.servers,
+            bool(self.state.revoking),
+            stand_ins,
+        )
         overdue = self._backups.due if self._backups is not None else 0
         return *news, overdue, *self._sharing.signal, *self.rendezvous.signal, self.job.available
 

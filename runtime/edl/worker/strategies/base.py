@@ -14,10 +14,12 @@ from typing import Protocol
 import numpy as np
 
 from edl.arrays import Array
-from edl.frameworks.adapter import Adapter, Floats, Minibatches
+from edl.frameworks.adapter import Adapter, Floats, Minibatches, keeps_rounds
 from edl.models.weights import Weights
 from edl.tasks.task import Report, Round
 from edl.worker.learning_rate import Rates
+
+RECENT = 256  # epochs of trees, of which only numbers of rounds are kept
 
 
 class VoidError(Exception):
@@ -75,6 +77,12 @@ class Strategy(Protocol):
         """Keep the weights of this epoch, the present ones unless it was postponed; drop earlier epochs' weights."""
         ...
 
+    def remember(self, epoch: int) -> None:
+        """Keep the present weights of an epoch that has just ended for a while, if that costs nothing: the next master
+        may have it measured again, since the conclusion was not durable.
+        """
+        ...
+
     def postpone(self, epoch: int) -> None:
         """Keep the present weights until this epoch, which has just ended, is concluded."""
         ...
@@ -105,6 +113,7 @@ class Local:
         self.step = 0
         self.kept: dict[int, Mapping[str, Array]] = {}
         self.postponed: set[int] = set()
+        self._recent: dict[int, Mapping[str, Array]] = {}  # what `remember` keeps, by epoch
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         if rates is not None:
@@ -128,16 +137,16 @@ class Local:
     @contextlib.contextmanager
     def scoring(self, round_: Round | None = None) -> Iterator[None]:
         later = round_ is not None and round_.final and round_.step < self.step
-        kept = self.kept.get(round_.epoch) if round_ is not None and later else None
+        kept = self._weights_of(round_.epoch) if round_ is not None and later else None
         if kept is None:
             yield
             return
-        weights, state = self._adapter.get_weights(), self._adapter.get_state()
+        present, state = self._adapter.keep(), self._adapter.get_state()
         self._adapter.set_weights(kept)
         try:
             yield
         finally:
-            self._adapter.set_weights(weights)
+            self._adapter.set_weights(present)
             self._adapter.set_state(state)
 
     def release(self, round_: Round) -> None:
@@ -146,7 +155,16 @@ class Local:
     def keep(self, epoch: int) -> None:
         self.postponed.discard(epoch)
         later = {number: weights for number, weights in self.kept.items() if number > epoch}
-        self.kept = {epoch: self.kept[epoch] if epoch in self.kept else self._adapter.keep(), **later}
+        self.kept = {epoch: self._weights_of(epoch) or self._adapter.keep(), **later}
+
+    def remember(self, epoch: int) -> None:
+        if keeps_rounds(self._adapter):
+            self._recent[epoch] = self._adapter.keep()
+            self._recent.pop(epoch - RECENT, None)
+
+    def _weights_of(self, epoch: int) -> Mapping[str, Array] | None:
+        """Return what is known of the weights at the end of an epoch."""
+        return self.kept.get(epoch) or self._recent.get(epoch)
 
     def postpone(self, epoch: int) -> None:
         if self.measures:

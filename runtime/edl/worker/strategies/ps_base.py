@@ -105,6 +105,10 @@ class ServerStrategy(ABC):
             self._ready()
             self._parameters.unpin(round_.number)
 
+    def remember(self, epoch: int) -> None:
+        """Keep nothing: the servers have the weights."""
+        return
+
     def postpone(self, epoch: int) -> None:
         raise RuntimeError("the parameters on servers go on while a round is measured, in any case")
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PAUSE = 0.5  # seconds between two requests
 MARGIN = 30  # seconds of overlap between two requests, against clock skew
+MOST_STAMPS = 10_000  # lines that are remembered: more than a master writes in the time of an overlap
 
 _STAMPED = re.compile(rb"(\d{4}-\d\d-\d\dT\S+Z) ?(.*)", re.DOTALL)
 
@@ -107,29 +108,30 @@ class PodLog:
 class Seen:
     """Detector of lines that were read before, after a log is reopened at an earlier position.
 
-    A line is identified by its timestamp, and among lines of the same timestamp by its number.
+    A line is identified by its timestamp, and among lines of the same timestamp by its number. The lines of the two
+    outputs of a container get their timestamps apart, so a line may have an earlier one than the line before it.
     """
 
-    def __init__(self) -> None:
-        self._last = b""
-        self._of_last = 0  # lines with the last timestamp
-        self._repeated = 0  # those among them still to be skipped
+    def __init__(self, most: int = MOST_STAMPS) -> None:
+        self._most = most
+        self._lines: dict[bytes, int] = {}  # numbers of lines by timestamp, as far as they are remembered
+        self._again: dict[bytes, int] = {}  # the same since the log was read again
+        self._forgotten = b""  # latest timestamp that is not remembered any more
 
     def again(self) -> None:
         """Note that the log is read again."""
-        self._repeated = self._of_last
+        self._again = {}
 
     def is_new(self, stamp: bytes) -> bool:
         """Return True if the line is new. stamp: its timestamp as the kubelet writes it, of fixed width."""
-        if stamp < self._last:
+        number = self._again[stamp] = self._again.get(stamp, 0) + 1
+        if number <= self._lines.get(stamp, 0) or stamp <= self._forgotten:
             return False
-        if stamp > self._last:
-            self._last, self._of_last, self._repeated = stamp, 1, 0
-            return True
-        if self._repeated:
-            self._repeated -= 1
-            return False
-        self._of_last += 1
+        self._lines[stamp] = number
+        while len(self._lines) > self._most:
+            self._forgotten = max(self._forgotten, oldest := next(iter(self._lines)))
+            del self._lines[oldest]
+            self._again.pop(oldest, None)
         return True
 
 

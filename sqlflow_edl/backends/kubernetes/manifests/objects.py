@@ -155,6 +155,7 @@ class JobManifests:
                 settings.whole("node_failures"),
                 msgspec.UNSET if (outage := settings.number("outage_secs")) == OUTAGE_SECS else outage,
                 settings.number("wait_secs") or msgspec.UNSET,
+                settings.whole("min_workers") or msgspec.UNSET,
             ),
             priorities=Priorities(
                 settings.text("priority_class"),

@@ -69,6 +69,7 @@ def manifest(
     _check_updates(spec, settings)
     encrypted = certificates.encrypts(spec, settings)
     _check_gpus(spec, settings)
+    _check_least_workers(spec, settings)
     pod = render(
         "pod",
         role=role,
@@ -124,6 +125,17 @@ def _check_gpus(spec: JobSpec | RunnableSpec, settings: KubernetesSettings) -> N
         why = "trees compute on the CPU" if spec.framework in TREES else f"{spec.kind}.device is cpu"
         raise SemanticError(
             f"{why}, and kubernetes.worker_gpu is {gpus}", hint="leave kubernetes.worker_gpu out"
+        )
+
+
+def _check_least_workers(spec: JobSpec | RunnableSpec, settings: KubernetesSettings) -> None:
+    """Raise SemanticError if a job is to wait for more workers than it has."""
+    least = settings.whole("min_workers")
+    if isinstance(spec, JobSpec) and least > spec.cluster.workers:
+        count = spec.cluster.workers
+        raise SemanticError(
+            f"kubernetes.min_workers is {least}, and the job has {count} {'worker' if count == 1 else 'workers'}",
+            hint=f"set {spec.kind}.num_workers = {least}, or leave kubernetes.min_workers out",
         )
 
 

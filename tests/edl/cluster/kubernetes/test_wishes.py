@@ -43,5 +43,7 @@ def test_a_master_reads_them_and_keeps_the_last_ones_while_it_cannot(
     assert wishes.read() == Wishes(workers=5)
     place.double.go_wrong(Fault("status", f"GET {path}", status=403, times=2))
     assert wishes.read() == wishes.read() == Wishes(workers=5)
+    place.double.go_wrong(Fault("cut", f"GET {path}", times=2))
+    assert wishes.read() == Wishes(workers=5)
     said = capfd.readouterr()
     assert (said.out + said.err).count("have no effect, because the Job cannot be read") == 1

@@ -20,6 +20,7 @@ from sqlflow_edl.backends.kubernetes.following import CALM_LOOK, LOOK, Following
 from sqlflow_edl.backends.kubernetes.submit import follow_job
 from tests.edl.cluster.local.conftest import wait_until
 from tests.kubernetes.faults import Fault
+from tests.kubernetes.queues import NO_ROOM
 from tests.sqlflow_edl.backends.kubernetes.play import Play, Told
 
 FIRST, SECOND, TALLY = EpochEnd(1, 10, 0.5, {}, 1.0), EpochEnd(2, 20, 0.4, {}, 2.0), Tally(1, 1, 0)
@@ -188,8 +189,9 @@ def test_who_waits_in_a_queue_is_said_and_goes_on_when_it_has_room(play: Play, t
     play.cluster.queue(play.namespace, "q", pods="0")
     play.start(queue="q")
     play.handle.wait_for_start(told)  # which does not wait for the queue
-    assert told.notes == ["the master waits in queue q, as number 1 of 1"]
-    assert play.handle.details().notes == ("the master waits in queue q, as number 1 of 1",)
+    waits = f"the master waits in queue q: {NO_ROOM}, as number 1 of 1"
+    assert told.notes == [waits]
+    assert play.handle.details().notes == (waits,)
     assert [each.remark for each in summaries()] == ["waits in queue q"]
     play.worker("worker-1", "true", queue="q")
     told.on("the master waits in queue q", lambda: play.cluster.queue(play.namespace, "q", pods="1"))

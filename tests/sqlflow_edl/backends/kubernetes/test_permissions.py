@@ -79,6 +79,8 @@ def test_the_rights_of_users_in_the_base_are_those_that_are_checked(base):
         Right("delete", "", "pods"),
         Right("list", "", "events"),
         Right("get", "visibility.kueue.x-k8s.io", "localqueues/pendingworkloads"),
+        Right("get", "kueue.x-k8s.io", "workloads"),
+        Right("list", "kueue.x-k8s.io", "workloads"),
     }
     assert rights_of(user) == {*NEEDED, *WITH_POLICY, *optional}
     assert rights_of(more) == {*WITHOUT_ACCOUNT, *OF_MASTER}

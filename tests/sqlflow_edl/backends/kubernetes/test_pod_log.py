@@ -28,6 +28,23 @@ def test_lines_are_new_once_from_wherever_a_log_is_read_again(skipped: int) -> N
     assert [seen.is_new(stamp) for stamp in (second, third)] == [True, True]  # one more of the same time
 
 
+def test_a_line_with_an_earlier_time_than_the_one_before_is_new_once() -> None:
+    """The end of a job, on standard output, had an earlier time than the last line of standard error."""
+    first, second, third = TIMES
+    seen = Seen()
+    assert [seen.is_new(stamp) for stamp in (first, third, second)] == [True, True, True]
+    seen.again()
+    assert not any(seen.is_new(stamp) for stamp in (first, third, second))
+
+
+def test_lines_that_are_not_remembered_any_more_count_as_read() -> None:
+    first, second, third = TIMES
+    seen = Seen(most=2)
+    assert all(seen.is_new(stamp) for stamp in TIMES)
+    seen.again()
+    assert not any(seen.is_new(stamp) for stamp in (first, second, third))
+
+
 @pytest.mark.parametrize(
     ("follow", "lines"), [(True, ["{}"]), (False, ["{}", "unable to retrieve container logs"])]
 )

@@ -50,3 +50,34 @@ def test_the_second_job_takes_what_the_first_leaves_and_all_of_it_later(
         line for line in asked if line.startswith(("PATCH /api/v1", "PUT /api/v1")) and "/pods/" in line
     ]
     nothing_left(points)
+
+
+@pytest.mark.soak
+def test_a_job_with_a_least_number_of_workers_starts_whole_or_waits(
+    points: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if points.double is None:
+        pytest.skip("the cluster may have no Kueue")
+    points.double.queue(points.namespace, "q", cpu="0.6")  # two masters of 0.1, and two workers of 0.2
+    options = [*brief(points), "--set", "queue=q"]
+    first = TRAIN.format(epochs=1000, how="num_workers = 1")
+    second = TRAIN.format(epochs=3, how="num_workers = 2").replace("INTO m", "INTO n")
+    with sqlflow("run", "-e", first, *options) as one:
+        one.until("epoch 1:")
+        with sqlflow("run", "-e", second, *options, "--min-workers", "2") as two:
+            two.until("note: worker-")
+            assert " waits in queue q" in two.lines[-1]
+            two.until("the job begins when 2 workers are ready, and 0 are")
+            pods = report(capsys, last_job().id)["instances"]
+            assert len([row for row in pods if row["state"] == "pending"]) == 2  # though one would fit
+            one.interrupt()
+            assert two.end() == exit_codes.OK
+    nothing_left(points)
+
+
+def test_a_job_cannot_wait_for_more_workers_than_it_has(
+    points: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    statement = TRAIN.format(epochs=1, how="num_workers = 2")
+    assert main(["run", "-e", statement, *brief(points), "--min-workers", "3", "--dry-run"]) != exit_codes.OK
+    assert "kubernetes.min_workers is 3, and the job has 2 workers" in capsys.readouterr().out

@@ -14,6 +14,7 @@ from edl.jobs.snapshot import Snapshot
 from sqlflow_edl.backends.kubernetes.waiting import NO_NEXT_POD, NO_POD, SilentMaster, Waits
 from tests.edl.cluster.local.conftest import wait_until
 from tests.kubernetes.faults import Fault
+from tests.kubernetes.queues import NO_ROOM
 from tests.sqlflow_edl.backends.kubernetes.play import Play, Told
 
 DONE = Outcome("train", 20, 2.0)
@@ -68,15 +69,18 @@ def test_pods_that_wait_in_a_queue_have_their_places_where_kueue_shows_them(play
         play.worker(name, "true", queue="q")
     wait_until(lambda: len(play.handle.details().notes) == 2)
     assert play.handle.details().notes == (
-        "worker-0 waits in queue q, as number 1 of 2",
-        "worker-1 waits in queue q, as number 2 of 2",
+        f"worker-0 waits in queue q: {NO_ROOM}, as number 1 of 2",
+        f"worker-1 waits in queue q: {NO_ROOM}, as number 2 of 2",
     )
 
 
 def test_a_queue_that_is_not_shown_has_no_places(play: Play) -> None:
     play.cluster.queue(play.namespace, "q", pods="0")
     play.start(queue="q")
-    play.cluster.go_wrong(Fault("status", "GET .*pendingworkloads", status=404, times=9))
+    play.cluster.go_wrong(
+        Fault("status", "GET .*pendingworkloads", status=404, times=9),
+        Fault("status", "GET .*/workloads", status=403, times=9),
+    )
     assert play.handle.details().notes == ("the master waits in queue q",)
 
 

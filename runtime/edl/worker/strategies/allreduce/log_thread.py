@@ -91,7 +91,9 @@ class LogThread:
             and not (tasks.is_away or self._member.is_measuring)
         ):
             self._execute(log.conclusion(log.postponed[-1]))
-        elif self._member.is_measuring:
+        elif self._member.is_measuring and not (
+            log.postponed and tasks.is_away
+        ):  # else the last answer is old
             self._execute(LogEntry("control"))
         elif tasks.is_stopped or tasks.is_over("train"):
             self._append(LogEntry("over"))

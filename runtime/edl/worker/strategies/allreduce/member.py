@@ -164,7 +164,7 @@ class GroupMember(Local, ABC):
         The members don't learn at the same time which epoch is the best.
         """
         if epoch not in self.kept:
-            self.kept[epoch] = self._adapter.keep()
+            self.kept[epoch] = self._weights_of(epoch) or self._adapter.keep()
 
     def postpone(self, epoch: int) -> None:
         if self.measures:

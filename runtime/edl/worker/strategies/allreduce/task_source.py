@@ -74,6 +74,7 @@ class GroupTasks:
         self._first = False  # True if this member writes the log
         self._awake = False  # True while `next` does not wait
         tasks.has_moved_on = self._has_moved_on
+        tasks.has_postponed = lambda: bool(self._log.postponed) and tasks.is_away
 
     # The rendezvous: called by the thread that trains -----------------------------------------------------------
 
@@ -213,9 +214,9 @@ class GroupTasks:
         with self._changed:
             self._log.end(task)
 
-    def postpones(self, task: Task) -> bool:
-        """Return False: the log says what is postponed."""
-        return False
+    def take_postponed(self) -> int:
+        """Return 0: the log says what is postponed."""
+        return 0
 
     def report_failure(self, task: Task, error: Exception) -> bool:
         return self._tasks.report_failure(task, error)
