@@ -207,7 +207,7 @@ def _statement(
     if head.transform is not None:
         _check_transform(text, head.transform, model, attributes)
     others = {name.text.casefold() for name in labels} | {
-        option_text(options.get("data_split_col")).casefold()
+        option_text(options.get(key)).casefold() for key in ("data_split_col", INITIAL_CENTRES)
     }
     transformation = TransformItems("", {}, ())
     if head.transform is not None:
@@ -226,7 +226,6 @@ def _statement(
         model=model,
         attributes=tuple(attributes),
         columns=_columns(span, head.transform, transformation, dialect)
-        or _all_but(options.get(INITIAL_CENTRES), span, dialect)
         or (_pair_columns(reader, head, span, dialect) if is_factorization else ()),
         labels=labels,
         into=(head.name,),
@@ -251,18 +250,6 @@ def _pair_columns(
     places = (option.value.span if option else head.name.span for option in map(reader.find, PAIR))
     items = (move_to(item, place) for item, place in zip(clause.items, places, strict=True))
     return (replace(clause, items=tuple(items), only=True),)
-
-
-def _all_but(option: Attribute | None, span: Span, dialect: Dialect) -> tuple[ColumnClause, ...]:
-    """Return the columns but one that names the first centres of clusters and is no feature; nothing without it."""
-    column = option_text(option)
-    if option is None or not column:
-        return ()
-    item = f"'(?!(?i:{re.escape(column)})$).*'"
-    return tuple(
-        replace(clause, only=True)
-        for clause in parse_clause(span, option.key_span.end, "COLUMN", item, dialect).columns
-    )
 
 
 def _warnings(options: Mapping[str, Attribute]) -> Iterator[str]:

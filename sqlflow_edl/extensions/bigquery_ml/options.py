@@ -132,7 +132,7 @@ class OptionReader:
         if key in _SPECIAL:
             yield from _SPECIAL[key](self, option)
         elif (
-            key in ("model_type", INITIAL_CENTRES, *LABELS, *PAIR)
+            key in ("model_type", *LABELS, *PAIR)
             or key in _IGNORED
             or (key == "min_rel_progress" and self.kind != KMEANS)
         ):
@@ -372,15 +372,29 @@ def _distance(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
 
 def _initial_centres(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
     method = option_text(option).upper()
-    if method == "CUSTOM":
-        reader.warn(option, "the start is k-means++")
-    elif method not in ("KMEANS++", "RANDOM"):
+    if method == "CUSTOM" and reader.find(INITIAL_CENTRES) is None:
+        reader.errors.append(
+            StatementSyntaxError(
+                f"{option.key} = 'CUSTOM' needs the column that marks the first centres",
+                span=option.value.span,
+                hint=f"write {INITIAL_CENTRES} = 'my_column', which is true in one row for each cluster",
+            )
+        )
+    elif method not in ("CUSTOM", "KMEANS++", "RANDOM"):
         reader.refuse(
             option,
             f"{option.key} = {method} is not available",
             "leave it out: the start is k-means++",
         )
     yield from ()
+
+
+def _initial_column(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
+    if option_text(reader.find("kmeans_init_method")).upper() == "CUSTOM":
+        yield replace(option, key="model.init_column")
+    else:
+        hint = "leave it out, or write kmeans_init_method = 'CUSTOM'"
+        reader.refuse(option, f"{option.key} needs kmeans_init_method = 'CUSTOM'", hint, at_key=True)
 
 
 def _feedback(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
@@ -456,6 +470,7 @@ _SPECIAL: Mapping[str, Callable[[OptionReader, Attribute], Iterator[Attribute]]]
     "l1_reg": _penalty,
     "l2_reg": _penalty,
     "kmeans_init_method": _initial_centres,
+    INITIAL_CENTRES: _initial_column,
     "num_clusters": _clusters,
     "holiday_region": _holidays,
     "feedback_type": _feedback,
