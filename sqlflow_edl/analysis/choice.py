@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from edl.errors import Advice, SemanticError, SQLFlowError, suggest_name
+from edl.program.image_models import split_name
 from edl.program.user_model import OwnModel, has_module
 from sqlflow_edl.analysis import alternatives, catalog, user_model
 from sqlflow_edl.analysis.checks.query_errors import OtherModelError, UnknownArchitectureError
@@ -68,28 +69,26 @@ def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
         return built_in
     try:
         if "/" in name:
-            raise _of_image(statement.model)
+            return _choose_in_image(statement.model, statement)
         return _choose_user_model(statement.model, statement)
     except SQLFlowError as error:
         errors.append(error)
         return _built_in(catalog.nearest_model(name) or "") or Choice(user_model.substitute_model(statement))
 
 
-def _of_image(name: ast.Name) -> SemanticError:
-    """Return the error of a class in an image, image/Class in SQLFlow; the hint names a model of that name here."""
-    image, _, model = name.text.rpartition("/")
+def _choose_in_image(name: ast.Name, statement: ast.Statement) -> Choice:
+    """Return the model image/Class. Of an image that is not known here, it takes every attribute."""
+    image, model = split_name(name.text)
+    user_code = user_model.look_up_in_image(name) if not _built_in(model) else None
+    if user_code is not None:
+        return Choice(user_model.entry(user_code.name, user_code, statement.attributes), own=user_code)
     if _built_in(model):
-        hint: str = Advice(f"write {model}, which is here without an image", model)
-    else:
-        hint = (
-            "install its package where the statement is run, and in the image of the workers, and name the class with "
-            f"its module: my_module.{model}"
+        raise SemanticError(
+            f"{model} is a model of this package, and no class of the image {image}",
+            span=name.span,
+            hint=Advice(f"write {model}, which needs no image", model),
         )
-    return SemanticError(
-        f"{model} is a class in the image {image}, and a training does not start from an image",
-        span=name.span,
-        hint=hint,
-    )
+    return Choice(user_model.substitute_model(statement))
 
 
 def with_loss(choice: Choice, loss: Entry | None) -> Choice:

@@ -9,11 +9,14 @@ statement names others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError
-from edl.program import contract
+from edl.program import contract, image_models
 from edl.program.user_model import OwnModel, Signature, check_permitted, find
 from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.models.base import Architecture, Model
@@ -49,17 +52,41 @@ _HOOKS = "sqlflow_"  # prefix of methods that SQLFlow calls in place of its own 
 
 def look_up(name: ast.Name) -> OwnModel:
     """Return the model of that dotted name, if SQL may use it. Raises SemanticError with the source span."""
-    try:
+    with _at(name):
         if str(name).partition(".")[0] in _LIBRARIES:
             raise _other_library(str(name))
         user_code = find(str(name))
         check_permitted(user_code)
-        if hooks := sorted(method for method in user_code.definition.methods if method.startswith(_HOOKS)):
-            raise _hooks(user_code, hooks)
+        _check_hooks(user_code)
         return user_code
+
+
+def look_up_in_image(name: ast.Name) -> OwnModel | None:
+    """Return the model of a name image/Class, None if this process does not know what the image has.
+
+    Raises SemanticError with the source span.
+    """
+    image, model = image_models.split_name(str(name))
+    if not image_models.is_known(image):
+        return None
+    with _at(name):
+        user_code = image_models.find_in_image(image, model)
+        _check_hooks(user_code)
+        return user_code
+
+
+@contextlib.contextmanager
+def _at(name: ast.Name) -> Iterator[None]:
+    try:
+        yield
     except SQLFlowError as error:
         error.span = name.span
         raise
+
+
+def _check_hooks(user_code: OwnModel) -> None:
+    if hooks := sorted(method for method in user_code.definition.methods if method.startswith(_HOOKS)):
+        raise _hooks(user_code, hooks)
 
 
 def _other_library(name: str) -> SemanticError:
@@ -192,4 +219,5 @@ def store_model(user_code: OwnModel, parameters: Iterable[str], functions: tuple
     passes = tuple(
         name for name in PASSED if name in user_code.signature.names and name not in set(parameters)
     )
-    return spec.Own(user_code.module, user_code.attribute, user_code.digest, passes, functions)
+    image = user_code.image or msgspec.UNSET
+    return spec.Own(user_code.module, user_code.attribute, user_code.digest, passes, functions, image)

@@ -29,6 +29,9 @@ from edl.installation import install_extras
 from edl.jobs.job_folder import state_folder
 from edl.models.archive import read_archive
 from edl.models.registry.base import Registry
+from edl.program import image_models
+from edl.program.user_model import PATH_VARIABLE
+from edl.run import containers
 from edl.spec.job import SOLVERS, Framework
 from edl.spec.measurement import Measurement
 from edl.spec.strategy import complete_settings
@@ -117,9 +120,14 @@ class CheckedTraining:
         return [name for name in self.settings.settings.choice.example.frameworks if is_installed(name)]
 
     @property
+    def image(self) -> str:
+        """Image that has the model; empty without one."""
+        return image_models.split_name(self.statement.model.text)[0] if self.statement.model else ""
+
+    @property
     def process(self) -> str:
         """Framework of the process of the session that will train; empty if none will."""
-        if not self.here:
+        if not self.here or self.image:
             return ""
         if self.settings is None:
             return spec.ENSEMBLE
@@ -146,7 +154,7 @@ class Compiler:
     on this machine. detached: no client waits for the job, so it has a master. only_schema: the source has the tables
     of a schema file. retrained: model that is trained again; its training tells how files are read. runs_here: the
     account and the machine that compile will also run the jobs. clock: of the statement, if its job runs within its
-    time limit.
+    time limit. asks_images: a cluster may run an image to learn which models it has.
     """
 
     source: Source
@@ -161,6 +169,7 @@ class Compiler:
     retrained: str = ""
     runs_here: bool = True
     clock: Clock | None = None
+    asks_images: bool = True
 
     # TRAIN ---------------------------------------------------------------------------------------------------
 
@@ -186,6 +195,7 @@ class Compiler:
         settings: CheckedSettings | None = None
         errors: list[SQLFlowError] = []
         try:
+            self._read_image(statement)
             if searches:
                 search.check_without_columns(statement)
             else:
@@ -197,6 +207,39 @@ class Compiler:
             raise_all(errors)
         here = not (errors or self.workers or self.has_master)
         return CheckedTraining(statement, parent, searches, settings, tuple(errors), here)
+
+    def _read_image(self, statement: Statement) -> None:
+        """Learn which models the image has that a TRAIN statement names; an image is asked once by a session.
+
+        Raises SQLFlowError if it cannot run here, or in the cluster, or has another protocol of jobs.
+        """
+        image, model = image_models.split_name(statement.model.text if statement.model else "")
+        if not image or image_models.is_known(image):
+            return
+        if self.place is not None and image_models.is_on_model_path(image, model):
+            return
+        with set_missing_spans(statement.model.span if statement.model else None):
+            sources = self._sources_of(image, statement)
+            sources.check_build(image)
+        image_models.remember(image, sources)
+
+    def _sources_of(self, image: str, statement: Statement) -> image_models.ImageSources:
+        if self.place is None:
+            self._check_container(image)
+            return containers.read_sources(containers.find_engine(), image)
+        if not self.asks_images:
+            raise SemanticError(
+                f"the models of {image} are unknown before a pod of it has run, and this command starts none",
+                hint=f"name the folder with a copy of its modules in {PATH_VARIABLE}",
+            )
+        from sqlflow_edl.backends.kubernetes import image_sources
+
+        return image_sources.read(image, self.place.settings(statement.attributes))
+
+    def _check_container(self, image: str) -> None:
+        """Raise SemanticError if a job cannot run in the image where its statement runs."""
+        if image and self.place is None and self.runs_here:
+            containers.check_image(image, elsewhere="run the statement with --on kubernetes")
 
     def training_plan(
         self,
@@ -218,7 +261,8 @@ class Compiler:
             raise_all([*checked.errors, error])
             raise
         with set_missing_spans(statement.model.span if statement.model else None):
-            self._check_machine(checked.framework, others=checked.other_frameworks)
+            if not checked.image:
+                self._check_machine(checked.framework, others=checked.other_frameworks)
         if isinstance(self.source, TextSource):
             query = stored_readings.differing_query(self.source.readings, query)
         if settings is None:
@@ -352,7 +396,9 @@ class Compiler:
         check_types(statement, trained.spec, planned, schema, self._has_values)
         if planned.report not in ("drift", "features") or planned.output.name:
             with set_missing_spans(name.span):
-                self._check_machine(planned.framework, *(member.framework for member in planned.models))
+                self._check_container(planned.image)
+                if not planned.image:
+                    self._check_machine(planned.framework, *(member.framework for member in planned.models))
         planned = self._fit_to_target(statement, planned, schema.arrow)
         return Use(model.reference, trained.spec, self.with_workers(planned))
 
@@ -517,6 +563,11 @@ class Compiler:
         if job_spec.kind == "train" and job_spec.optimizer.name in SOLVERS:
             workers = min(workers, 1)
         workers = max(workers, int(self.has_master))
+        if job_spec.image and workers and self.place is None:
+            raise SemanticError(
+                f"{job_spec.model.name} is of the image {job_spec.image}, which runs one process here",
+                hint="leave workers, --detach and --deadline out, or run the statement with --on kubernetes",
+            )
         if job_spec.forecast is not None and workers:
             raise SemanticError(
                 "a forecast runs in one process, which reads each series as a whole",
