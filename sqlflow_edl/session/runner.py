@@ -47,6 +47,7 @@ from sqlflow_edl.codegen import generate
 from sqlflow_edl.codegen.features import Reason
 from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.reports import job_results, text
+from sqlflow_edl.reports.models import read_facts
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.same_statement import describe_jobs
 from sqlflow_edl.session import activation, comparison, segments
@@ -175,7 +176,8 @@ class JobRunner:
             if start:
                 registry.load(fitted.trained_model, start)
             rival = self._rival(name, plan, fitted, fixed.pinned, job)
-            intent = Intent("train", self._source.url, name, _record(fitted), self._store, rival)
+            facts = read_facts(statement.facts) or msgspec.UNSET
+            intent = Intent("train", self._source.url, name, _record(fitted), self._store, rival, facts=facts)
             # for what stores the model, or records its failure, if this process cannot
             write_intent(job.path, intent)
             on = _in_image(on, fitted)

@@ -194,6 +194,7 @@ class Statement:
     like: str | None = None
     if_exists: bool = False
     if_absent: bool = False  # CREATE MODEL IF NOT EXISTS
+    facts: tuple[Attribute, ...] = ()  # for people, which the model of CREATE MODEL keeps
     tag: str = ""  # of SET MODEL … TAG, DROP MODEL … TAG
     warnings: tuple[str, ...] = ()
     # the error to raise if the database refuses ordinary SQL that was probably meant as another statement

@@ -96,7 +96,7 @@ def read_sources(engine: str, image: str) -> ImageSources:
             f"a container of {image} did not list its models within {START_SECONDS} s"
         ) from None
     if answer.returncode:
-        last = answer.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        last = (answer.stdout + answer.stderr).decode("utf-8", "replace").strip().rpartition("\n")[2]
         raise SemanticError(f"{Path(engine).name} cannot run the image {image}: {last}", hint=BUILD_FROM)
     return from_lines(answer.stdout.decode("utf-8", "replace").split("\n"), image)
 

@@ -70,6 +70,7 @@ class _SourcesPod:
             pull_secrets=[{"name": name} for name in settings.texts("image_pull_secrets")],
             node_selector=settings.pairs("node_selector"),
             user=settings.whole("run_as_user"),
+            env=settings.pairs("env"),
         )
         try:
             self._calls.ask("POST", self._jobs, job, {"fieldValidation": "Strict"})

@@ -18,6 +18,7 @@ from sqlflow_edl.extensions.bigquery_ml.factorization import (
     find_pair,
     write_columns,
 )
+from sqlflow_edl.extensions.bigquery_ml.model_facts import facts_among, is_pairs
 from sqlflow_edl.extensions.bigquery_ml.options import (
     FACTORS,
     FORECASTS,
@@ -119,6 +120,8 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
     end = find_parenthesis(text, opening, span.end, dialect)
     parsed_head = _Head(read_model_name(head), word, Span(opening + 1, end), transform)
     options = read_options(text, span, parsed_head.options, dialect)
+    tokens = list(code_tokens(text[:end], parsed_head.options.start, with_hash_comments(dialect)))
+    facts = tuple(facts_among(tokens, parsed_head.name))
     if _names_file(options):
         if transform is not None:
             raise StatementSyntaxError(
@@ -128,7 +131,7 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
             )
         make = load("sqlflow_edl.extensions.imported.statement", "make_statement")
         imported: Statement = make(text, span, parsed_head.name, options, end)
-        return replace(imported, if_absent=bool(head["absent"]))
+        return replace(imported, if_absent=bool(head["absent"]), facts=facts)
     select = _query(text, end, span, dialect)
     statement = _statement(text, span, parsed_head, options, select, dialect)
     if re.search(r"\bcustom_holiday\b", text[select.end : span.end], re.IGNORECASE):
@@ -136,7 +139,7 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
             "holidays come from a country, by holiday_region, or from a column of yours with ARIMA_PLUS_XREG"
         )
         statement = replace(statement, warnings=(*statement.warnings, f"custom_holiday has no effect: {why}"))
-    return replace(statement, if_absent=bool(head["absent"]))
+    return replace(statement, if_absent=bool(head["absent"]), facts=facts)
 
 
 def _names_file(options: Sequence[Attribute]) -> bool:
@@ -317,8 +320,7 @@ def _unread_values(inside: str, dialect: Dialect) -> Iterator[tuple[Span, str]]:
         if len(option) < 3 or option[1].text != "=":
             continue
         key, value = option[0].text.casefold(), option[2:]
-        is_pairs = key == "labels" and [token.text for token in value[:2]] == ["[", "("]
-        if is_pairs or key in UNREAD:
+        if (key == "labels" and is_pairs(value)) or key in UNREAD:
             place = Span(value[0].start, value[-1].end)
             yield place, "NULL".ljust(place.end - place.start)
 
