@@ -98,6 +98,11 @@ def with_loss(choice: Choice, loss: Entry | None) -> Choice:
     return replace(choice, entry=catalog.MODELS.entries[f"{trees.FAMILY}Ranker"], family="")
 
 
+def is_built_in(name: str) -> bool:
+    """Return True for the name of a model of this package."""
+    return _built_in(name) is not None
+
+
 def _built_in(name: str) -> Choice | None:
     """Return the model or family of that name, or None."""
     if tree := trees.find_by_name(name):

@@ -52,7 +52,7 @@ _HOOKS = "sqlflow_"  # prefix of methods that SQLFlow calls in place of its own 
 
 def look_up(name: ast.Name) -> OwnModel:
     """Return the model of that dotted name, if SQL may use it. Raises SemanticError with the source span."""
-    with _at(name):
+    with _place_errors(name):
         if str(name).partition(".")[0] in _LIBRARIES:
             raise _other_library(str(name))
         user_code = find(str(name))
@@ -69,14 +69,14 @@ def look_up_in_image(name: ast.Name) -> OwnModel | None:
     image, model = image_models.split_name(str(name))
     if not image_models.is_known(image):
         return None
-    with _at(name):
+    with _place_errors(name):
         user_code = image_models.find_in_image(image, model)
         _check_hooks(user_code)
         return user_code
 
 
 @contextlib.contextmanager
-def _at(name: ast.Name) -> Iterator[None]:
+def _place_errors(name: ast.Name) -> Iterator[None]:
     try:
         yield
     except SQLFlowError as error:

@@ -162,11 +162,11 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         autoescape=False,  # noqa: S701 - the output is Python; its input is escaped by codegen.source
     )
-    environment.filters |= {"comment": comment, "literal": literal, "listed": _listed}
+    environment.filters |= {"comment": comment, "literal": literal, "listed": _list_numbers}
     return environment
 
 
-def _listed(numbers: Iterable[float]) -> str:
+def _list_numbers(numbers: Iterable[float]) -> str:
     """Return an indented list of numbers, in several lines if it is long."""
     return layout(Items(tuple(map(literal, numbers))), indent=4)
 

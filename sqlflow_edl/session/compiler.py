@@ -36,6 +36,7 @@ from edl.spec.job import SOLVERS, Framework
 from edl.spec.measurement import Measurement
 from edl.spec.strategy import complete_settings
 from sqlflow_edl.analysis import inference, measurement, train
+from sqlflow_edl.analysis.choice import is_built_in
 from sqlflow_edl.analysis.columns.reused import Reused
 from sqlflow_edl.analysis.inference import confidence, stored_readings, used_model
 from sqlflow_edl.analysis.inference.column_types import check_types
@@ -214,7 +215,7 @@ class Compiler:
         Raises SQLFlowError if it cannot run here, or in the cluster, or has another protocol of jobs.
         """
         image, model = image_models.split_name(statement.model.text if statement.model else "")
-        if not image or image_models.is_known(image):
+        if not image or image_models.is_known(image) or is_built_in(model):
             return
         if self.place is not None and image_models.is_on_model_path(image, model):
             return

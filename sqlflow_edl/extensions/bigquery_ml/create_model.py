@@ -86,6 +86,7 @@ _INSTEAD = {
 _FILES = ("onnx", "lightgbm", "xgboost", "tensorflow", "tensorflow_lite")  # model types of files
 _WITHOUT_LABEL = tuple(map(MODELS.get, ("transform_only", "kmeans", "pca", "autoencoder")))
 _ORDER = "write CREATE MODEL … TRANSFORM(…) OPTIONS(…) AS SELECT …"
+_COLUMNS_OF_FILE = "INPUT and OUTPUT have no effect: the file names its columns"
 _HORIZON = 30  # of a forecast without one: BigQuery's 1,000 steps would each need a column of the past
 _QUANTILES = (0.1, 0.9)
 
@@ -131,7 +132,16 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
             )
         make = load("sqlflow_edl.extensions.imported.statement", "make_statement")
         imported: Statement = make(text, span, parsed_head.name, options, end)
-        return replace(imported, if_absent=bool(head["absent"]), facts=facts)
+        of_columns = (_COLUMNS_OF_FILE,) if head["columns"] else ()
+        return replace(
+            imported, if_absent=bool(head["absent"]), facts=facts, warnings=(*imported.warnings, *of_columns)
+        )
+    if head["columns"]:
+        raise StatementSyntaxError(
+            "INPUT and OUTPUT belong to the model of a file",
+            span=Span(head.start("columns"), head.end("columns")),
+            hint="leave them out: the query has the columns",
+        )
     select = _query(text, end, span, dialect)
     statement = _statement(text, span, parsed_head, options, select, dialect)
     if re.search(r"\bcustom_holiday\b", text[select.end : span.end], re.IGNORECASE):

@@ -179,8 +179,14 @@ def convert_value(value: Value) -> Value:
 def _candidates(value: Call) -> Sequence[Value]:
     """Return the arguments of a call, or the items of the list that is its only one."""
     if len(value.args) == 1 and isinstance(value.args[0], ListValue):
-        return value.args[0].items
+        return tuple(map(_plain_list, value.args[0].items))
     return value.args
+
+
+def _plain_list(value: Value) -> Value:
+    """Return the list of STRUCT([64, 32]), a candidate of a search, or another value as it is."""
+    is_struct = isinstance(value, Call) and value.function.upper() == "STRUCT" and len(value.args) == 1
+    return value.args[0] if is_struct and isinstance(value.args[0], ListValue) else value  # type: ignore[union-attr]
 
 
 def _constant(option: Attribute) -> object:
@@ -377,7 +383,7 @@ def _initial_centres(reader: OptionReader, option: Attribute) -> Iterator[Attrib
             StatementSyntaxError(
                 f"{option.key} = 'CUSTOM' needs the column that marks the first centres",
                 span=option.value.span,
-                hint=f"write {INITIAL_CENTRES} = 'my_column', which is true in one row for each cluster",
+                hint=f"{INITIAL_CENTRES} names it; it is true in one row for each cluster",
             )
         )
     elif method not in ("CUSTOM", "KMEANS++", "RANDOM"):

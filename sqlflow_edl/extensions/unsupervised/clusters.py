@@ -148,7 +148,7 @@ def _deep_size(job: spec.JobSpec) -> int:
 def _start_from_rows(job: spec.JobSpec, rows: pa.Table | None, count: int) -> spec.JobSpec:
     """Return the JobSpec with the features of the marked rows as initial centres."""
     from edl.features import Features
-    from edl.features.vectors import compute_vectors
+    from edl.features.transform import compute_vectors
 
     clusters, width = job.label.outputs, sum(map(spec.width, job.features))
     if rows is None or count != clusters:
@@ -166,8 +166,8 @@ def _start_from_rows(job: spec.JobSpec, rows: pa.Table | None, count: int) -> sp
     centres = compute_vectors(Features(*job.inputs["features"]), batch)
     if len({tuple(centre) for centre in centres.tolist()}) < clusters:
         raise SemanticError("marked rows have equal features, so their clusters would have the same centre")
-    given = tuple(tuple(float(f"{number:.9g}") for number in centre) for centre in centres.tolist())
-    model = msgspec.structs.replace(job.model, params={**job.model.params, "initial_centres": given})
+    initial = tuple(tuple(float(f"{number:.9g}") for number in centre) for centre in centres.tolist())
+    model = msgspec.structs.replace(job.model, params={**job.model.params, "initial_centres": initial})
     return msgspec.structs.replace(job, model=model)
 
 
