@@ -135,3 +135,21 @@ def test_a_label_that_transform_computes_is_a_column_of_the_query() -> None:
     )
     assert statement.select == 'SELECT edl_rows.*, LN(y) AS "log y" FROM (\nSELECT x, y FROM t\n) AS edl_rows'
     assert "select it in queries of ML.EVALUATE" in statement.warnings[0]
+
+
+def test_candidates_of_a_search_may_be_lists() -> None:
+    found = create(
+        "model_type='dnn_classifier', hidden_units=HPARAM_CANDIDATES([STRUCT([8, 4]), STRUCT([2])])"
+    )
+    [units] = [each.value for each in found.attributes if each.key == "model.hidden_units"]
+    assert isinstance(units, Call)
+    assert [[item.value for item in part.items] for part in units.args] == [[8, 4], [2]]  # type: ignore[union-attr]
+
+
+def test_columns_of_a_file_are_not_of_a_training() -> None:
+    with pytest.raises(SQLFlowError, match="INPUT and OUTPUT belong to the model of a file"):
+        parse("CREATE MODEL m INPUT(x FLOAT64) OUTPUT(y STRING) OPTIONS(model_type='linear_reg') AS SELECT 1")
+    [statement] = parse(
+        "CREATE MODEL m INPUT(x FLOAT64, z STRING) OUTPUT(y FLOAT64) OPTIONS(model_type='onnx', model_path='m.onnx')"
+    )
+    assert any("the file names its columns" in warning for warning in statement.warnings)
