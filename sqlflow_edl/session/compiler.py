@@ -30,13 +30,10 @@ from edl.jobs.job_folder import state_folder
 from edl.models.archive import read_archive
 from edl.models.registry.base import Registry
 from edl.program import image_models
-from edl.program.user_model import PATH_VARIABLE
-from edl.run import containers
 from edl.spec.job import SOLVERS, Framework
 from edl.spec.measurement import Measurement
 from edl.spec.strategy import complete_settings
 from sqlflow_edl.analysis import inference, measurement, train
-from sqlflow_edl.analysis.choice import is_built_in
 from sqlflow_edl.analysis.columns.reused import Reused
 from sqlflow_edl.analysis.inference import confidence, stored_readings, used_model
 from sqlflow_edl.analysis.inference.column_types import check_types
@@ -53,6 +50,7 @@ from sqlflow_edl.analysis.settings import running
 from sqlflow_edl.analysis.settings.search import KINDS
 from sqlflow_edl.analysis.train_settings import CheckedSettings, check_settings
 from sqlflow_edl.analysis.warm_start import Parent
+from sqlflow_edl.backends.images.models import check_container, check_workers, learn_models
 from sqlflow_edl.codegen import GeneratedProgram, generate
 from sqlflow_edl.errors.spans import set_missing_spans, shift_spans
 from sqlflow_edl.reports.plan import Planned
@@ -196,7 +194,8 @@ class Compiler:
         settings: CheckedSettings | None = None
         errors: list[SQLFlowError] = []
         try:
-            self._read_image(statement)
+            if self.runs_here or self.place is not None:
+                learn_models(statement, self.place, asks=self.asks_images)
             if searches:
                 search.check_without_columns(statement)
             else:
@@ -208,39 +207,6 @@ class Compiler:
             raise_all(errors)
         here = not (errors or self.workers or self.has_master)
         return CheckedTraining(statement, parent, searches, settings, tuple(errors), here)
-
-    def _read_image(self, statement: Statement) -> None:
-        """Learn which models the image has that a TRAIN statement names; an image is asked once by a session.
-
-        Raises SQLFlowError if it cannot run here, or in the cluster, or has another protocol of jobs.
-        """
-        image, model = image_models.split_name(statement.model.text if statement.model else "")
-        if not image or image_models.is_known(image) or is_built_in(model):
-            return
-        if self.place is not None and image_models.is_on_model_path(image, model):
-            return
-        with set_missing_spans(statement.model.span if statement.model else None):
-            sources = self._sources_of(image, statement)
-            sources.check_build(image)
-        image_models.remember(image, sources)
-
-    def _sources_of(self, image: str, statement: Statement) -> image_models.ImageSources:
-        if self.place is None:
-            self._check_container(image)
-            return containers.read_sources(containers.find_engine(), image)
-        if not self.asks_images:
-            raise SemanticError(
-                f"the models of {image} are unknown before a pod of it has run, and this command starts none",
-                hint=f"name the folder with a copy of its modules in {PATH_VARIABLE}",
-            )
-        from sqlflow_edl.backends.kubernetes import image_sources
-
-        return image_sources.read(image, self.place.settings(statement.attributes))
-
-    def _check_container(self, image: str) -> None:
-        """Raise SemanticError if a job cannot run in the image where its statement runs."""
-        if image and self.place is None and self.runs_here:
-            containers.check_image(image, elsewhere="run the statement with --on kubernetes")
 
     def training_plan(
         self,
@@ -397,8 +363,9 @@ class Compiler:
         check_types(statement, trained.spec, planned, schema, self._has_values)
         if planned.report not in ("drift", "features") or planned.output.name:
             with set_missing_spans(name.span):
-                self._check_container(planned.image)
-                if not planned.image:
+                if planned.image and self.place is None and self.runs_here:
+                    check_container(planned.image)
+                elif not planned.image:
                     self._check_machine(planned.framework, *(member.framework for member in planned.models))
         planned = self._fit_to_target(statement, planned, schema.arrow)
         return Use(model.reference, trained.spec, self.with_workers(planned))
@@ -564,11 +531,8 @@ class Compiler:
         if job_spec.kind == "train" and job_spec.optimizer.name in SOLVERS:
             workers = min(workers, 1)
         workers = max(workers, int(self.has_master))
-        if job_spec.image and workers and self.place is None:
-            raise SemanticError(
-                f"{job_spec.model.name} is of the image {job_spec.image}, which runs one process here",
-                hint="leave workers, --detach and --deadline out, or run the statement with --on kubernetes",
-            )
+        if self.place is None:
+            check_workers(job_spec, workers)
         if job_spec.forecast is not None and workers:
             raise SemanticError(
                 "a forecast runs in one process, which reads each series as a whole",
