@@ -16,6 +16,7 @@ from edl.program import image_models
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 from tests.engine import write_engine
+from tests.mariadb import Server
 from tests.sessions import open_in_folder
 
 IMAGE = "registry.example/team/nets:1"
@@ -193,3 +194,15 @@ def test_a_path_that_leaves_the_folder_is_refused(tmp_path: Path) -> None:
     sources = image_models.ImageSources(image_models.present_build(), {"../evil.py": ""})
     with pytest.raises(SQLFlowError, match="in no folder of its model path"):
         sources.write(tmp_path)
+
+
+@pytest.mark.soak
+def test_rows_of_a_server_are_copied_for_the_container(engine: Path, mariadb: Server) -> None:
+    with Session(mariadb.url(), create=True) as opened:
+        draw = np.random.default_rng(3)
+        x, y = draw.normal(size=(2, 120))
+        fill(opened, "points", pa.table({"x": x, "y": y, "far": x + y > 0.5}))
+        opened.run(TRAIN.format("Net", 2))
+        opened.run("SELECT * FROM points TO PREDICT said.far USING net")
+        assert rows(opened, "SELECT COUNT(*) AS n FROM said") == [{"n": 120}]
+        assert not [name for name in opened.source.tables() if name.startswith("edl_rows")]
