@@ -29,7 +29,6 @@ from edl.installation import install_extras
 from edl.jobs.job_folder import state_folder
 from edl.models.archive import read_archive
 from edl.models.registry.base import Registry
-from edl.program import image_models
 from edl.spec.job import SOLVERS, Framework
 from edl.spec.measurement import Measurement
 from edl.spec.strategy import complete_settings
@@ -119,14 +118,9 @@ class CheckedTraining:
         return [name for name in self.settings.settings.choice.example.frameworks if is_installed(name)]
 
     @property
-    def image(self) -> str:
-        """Image that has the model; empty without one."""
-        return image_models.split_name(self.statement.model.text)[0] if self.statement.model else ""
-
-    @property
     def process(self) -> str:
         """Framework of the process of the session that will train; empty if none will."""
-        if not self.here or self.image:
+        if not self.here or self.statement.names_image:
             return ""
         if self.settings is None:
             return spec.ENSEMBLE
@@ -194,7 +188,7 @@ class Compiler:
         settings: CheckedSettings | None = None
         errors: list[SQLFlowError] = []
         try:
-            if self.runs_here or self.place is not None:
+            if statement.names_image and (self.runs_here or self.place is not None):
                 learn_models(statement, self.place, asks=self.asks_images)
             if searches:
                 search.check_without_columns(statement)
@@ -228,7 +222,7 @@ class Compiler:
             raise_all([*checked.errors, error])
             raise
         with set_missing_spans(statement.model.span if statement.model else None):
-            if not checked.image:
+            if not statement.names_image:
                 self._check_machine(checked.framework, others=checked.other_frameworks)
         if isinstance(self.source, TextSource):
             query = stored_readings.differing_query(self.source.readings, query)
@@ -531,8 +525,8 @@ class Compiler:
         if job_spec.kind == "train" and job_spec.optimizer.name in SOLVERS:
             workers = min(workers, 1)
         workers = max(workers, int(self.has_master))
-        if self.place is None:
-            check_workers(job_spec, workers)
+        if workers and self.place is None:
+            check_workers(job_spec)
         if job_spec.forecast is not None and workers:
             raise SemanticError(
                 "a forecast runs in one process, which reads each series as a whole",

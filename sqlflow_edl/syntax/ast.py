@@ -217,6 +217,11 @@ class Statement:
         return used
 
     @property
+    def names_image(self) -> bool:
+        """True if TO TRAIN names a class of an image, image/Class."""
+        return self.model is not None and "/" in self.model.text
+
+    @property
     def runs_file(self) -> bool:
         """True if TO RUN names a Python file, and no image."""
         return str(self.image).endswith(".py")

@@ -19,7 +19,6 @@ from edl.jobs.events import Observer, ignore
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.outcome import JobInterruptedError, Outcome
 from edl.jobs.termination import TerminatedError
-from edl.run.containers import find_engine, write_job_command
 from edl.run.training_protocol import (
     LOG,
     Cancel,
@@ -70,6 +69,8 @@ class TrainingProcess:
         cls, image: str, framework: str, job: Path, threads: int | None = None
     ) -> TrainingProcess:
         """Start a process in a container of an image, for one job, and return at once."""
+        from edl.run.containers import find_engine, write_job_command  # which load Arrow
+
         threads = threads or available_cores()
         variables = library_variables(threads)
         module = _module(framework, threads, STANDARD_OUTPUT)

@@ -26,7 +26,7 @@ def column(
 ) -> str:
     """Return the column that marks rows, empty without one; add an error if it is unusable. others: taken columns."""
     attribute = settings.choice.example.marked_rows.attribute
-    if not attribute or settings.get(attribute) is None:
+    if settings.get(attribute) is None:
         return ""
     name, error = settings.column(attribute, schema, others, "has another part; it cannot mark rows too")
     if error is None and schema.type(name) not in (ColumnType.BOOLEAN, ColumnType.NUMBER):

@@ -80,7 +80,9 @@ def plan_rows(
     splitting = Splitting()
     if not (forecast or settings.only_fits):
         splitting = splits.choose(settings, schema, label, held_out, errors, group)
-    marker = marked_rows.column(settings, schema, {*labels_here, weight, growing} - {""}, errors)
+    marker = ""
+    if settings.choice.example.marked_rows.attribute:
+        marker = marked_rows.column(settings, schema, {*labels_here, weight, growing} - {""}, errors)
     return RowParts(labels_here, weight, growing, group, held_out, forecast, splitting, marker)
 
 

@@ -39,9 +39,9 @@ def check_container(image: str) -> None:
     containers.check_image(image, elsewhere="run the statement with --on kubernetes")
 
 
-def check_workers(job_spec: JobSpec, workers: int) -> None:
-    """Raise SemanticError for workers on this machine of a model that an image has."""
-    if job_spec.image and workers:
+def check_workers(job_spec: JobSpec) -> None:
+    """Raise SemanticError for a model that an image has: it has no workers on this machine."""
+    if job_spec.image:
         raise SemanticError(
             f"{job_spec.model.name} is of the image {job_spec.image}, which runs one process here",
             hint="leave workers, --detach and --deadline out, or run the statement with --on kubernetes",
