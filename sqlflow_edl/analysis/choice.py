@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from edl.errors import Advice, SemanticError, SQLFlowError, suggest_name
-from edl.program.image_models import split_name
 from edl.program.user_model import OwnModel, has_module
 from sqlflow_edl.analysis import alternatives, catalog, user_model
 from sqlflow_edl.analysis.checks.query_errors import OtherModelError, UnknownArchitectureError
@@ -68,27 +67,17 @@ def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
     if built_in := _built_in(own_name) or _of_sqlflow(name):
         return built_in
     try:
-        if "/" in name:
-            return _choose_in_image(statement.model, statement)
+        image, _, of_image = name.rpartition("/")
+        if image and _built_in(of_image):
+            raise SemanticError(
+                f"{of_image} is a model of this package, and no class of the image {image}",
+                span=statement.model.span,
+                hint=Advice(f"write {of_image}, which needs no image", of_image),
+            )
         return _choose_user_model(statement.model, statement)
     except SQLFlowError as error:
         errors.append(error)
         return _built_in(catalog.nearest_model(name) or "") or Choice(user_model.substitute_model(statement))
-
-
-def _choose_in_image(name: ast.Name, statement: ast.Statement) -> Choice:
-    """Return the model image/Class. Of an image that is not known here, it takes every attribute."""
-    image, model = split_name(name.text)
-    user_code = user_model.look_up_in_image(name) if not _built_in(model) else None
-    if user_code is not None:
-        return Choice(user_model.entry(user_code.name, user_code, statement.attributes), own=user_code)
-    if _built_in(model):
-        raise SemanticError(
-            f"{model} is a model of this package, and no class of the image {image}",
-            span=name.span,
-            hint=Advice(f"write {model}, which needs no image", model),
-        )
-    return Choice(user_model.substitute_model(statement))
 
 
 def with_loss(choice: Choice, loss: Entry | None) -> Choice:
@@ -136,7 +125,7 @@ def _of_sqlflow(name: str) -> Choice | None:
     return choice if choice and not has_module(package) else None
 
 
-def _looked_up(name: ast.Name) -> OwnModel:
+def _looked_up(name: ast.Name) -> OwnModel | None:
     """Return the user's model of that name. The error for a class of a framework names the model that is here."""
     try:
         return user_model.look_up(name)
@@ -154,9 +143,11 @@ def _choose_user_model(name: ast.Name, statement: ast.Statement) -> Choice:
     of_sqlflow = name.text.startswith(_OF_SQLFLOW)
     model = name.text.removeprefix(_OF_SQLFLOW)
     other = alternatives.find_alternative(model, name.text)
-    if "." in name.text and not (of_sqlflow and (other or not has_module(_OF_SQLFLOW[:-1]))):
+    if "/" in name.text or (
+        "." in name.text and not (of_sqlflow and (other or not has_module(_OF_SQLFLOW[:-1])))
+    ):
         user_code = _looked_up(name)
-        return Choice(user_model.entry(str(name), user_code, statement.attributes), own=user_code)
+        return Choice(user_model.entry(name, user_code, statement), own=user_code)
     if other:
         raise OtherModelError(other.message, other.replacement, span=name.span, hint=other.hint)
     near = catalog.nearest_model(model)

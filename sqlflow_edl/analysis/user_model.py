@@ -9,8 +9,7 @@ statement names others.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -50,43 +49,29 @@ _TREES = ("ensemble", "tree", "Tree", "Forest", "Boost")
 _HOOKS = "sqlflow_"  # prefix of methods that SQLFlow calls in place of its own training and prediction
 
 
-def look_up(name: ast.Name) -> OwnModel:
-    """Return the model of that dotted name, if SQL may use it. Raises SemanticError with the source span."""
-    with _place_errors(name):
-        if str(name).partition(".")[0] in _LIBRARIES:
-            raise _other_library(str(name))
-        user_code = find(str(name))
-        check_permitted(user_code)
-        _check_hooks(user_code)
-        return user_code
-
-
-def look_up_in_image(name: ast.Name) -> OwnModel | None:
-    """Return the model of a name image/Class, None if this process does not know what the image has.
+def look_up(name: ast.Name) -> OwnModel | None:
+    """Return the model of that dotted name, if SQL may use it, or of image/Class; None for an unknown image.
 
     Raises SemanticError with the source span.
     """
-    image, model = image_models.split_name(str(name))
-    if not image_models.is_known(image):
-        return None
-    with _place_errors(name):
-        user_code = image_models.find_in_image(image, model)
-        _check_hooks(user_code)
-        return user_code
-
-
-@contextlib.contextmanager
-def _place_errors(name: ast.Name) -> Iterator[None]:
+    image, _, model = str(name).rpartition("/")
     try:
-        yield
+        if image:
+            user_code = image_models.find_in_image(image, model)
+        elif str(name).partition(".")[0] in _LIBRARIES:
+            raise _other_library(str(name))
+        else:
+            user_code = find(str(name))
+            check_permitted(user_code)
+        methods = user_code.definition.methods if user_code is not None else ()
+        if user_code is not None and (
+            hooks := sorted(method for method in methods if method.startswith(_HOOKS))
+        ):
+            raise _hooks(user_code, hooks)
+        return user_code
     except SQLFlowError as error:
         error.span = name.span
         raise
-
-
-def _check_hooks(user_code: OwnModel) -> None:
-    if hooks := sorted(method for method in user_code.definition.methods if method.startswith(_HOOKS)):
-        raise _hooks(user_code, hooks)
 
 
 def _other_library(name: str) -> SemanticError:
@@ -109,11 +94,14 @@ def _hooks(user_code: OwnModel, hooks: list[str]) -> SemanticError:
     )
 
 
-def entry(name: str, user_code: OwnModel, attributes: Iterable[ast.Attribute]) -> Model:
-    """Return a catalog entry for the model; the label decides its task.
+def entry(name: ast.Name, user_code: OwnModel | None, statement: ast.Statement) -> Model:
+    """Return a catalog entry for the model, or a substitute for an unknown one; the label decides its task.
 
     If the signature takes any keyword, attributes written with `model.` are parameters, too.
     """
+    if user_code is None:
+        return substitute_model(statement)
+    attributes = statement.attributes
     names = list(user_code.signature.names)
     if user_code.signature.anything:
         prefixed = (
@@ -125,7 +113,7 @@ def entry(name: str, user_code: OwnModel, attributes: Iterable[ast.Attribute]) -
     )
     frameworks = (user_code.framework,) if user_code.framework else ("keras", "torch")
     return Model(
-        name,
+        user_code.name if user_code.image else str(name),
         f"{user_code.attribute}({user_code.signature})",
         tuple(rows),
         frameworks=frameworks,

@@ -23,6 +23,7 @@ from edl.data.source import MissingRightError
 from edl.embeddings.sizes import table_memory
 from edl.errors import JobError, SemanticError, SourceError, Span, SQLFlowError, UnfitValueError, raise_all
 from edl.evaluation.prediction import results_of
+from edl.extension_loader import defer
 from edl.features import target as target_of
 from edl.frameworks import check_installed, is_installed
 from edl.installation import install_extras
@@ -49,7 +50,6 @@ from sqlflow_edl.analysis.settings import running
 from sqlflow_edl.analysis.settings.search import KINDS
 from sqlflow_edl.analysis.train_settings import CheckedSettings, check_settings
 from sqlflow_edl.analysis.warm_start import Parent
-from sqlflow_edl.backends.images.models import check_container, check_workers, learn_models
 from sqlflow_edl.codegen import GeneratedProgram, generate
 from sqlflow_edl.errors.spans import set_missing_spans, shift_spans
 from sqlflow_edl.reports.plan import Planned
@@ -62,8 +62,10 @@ if TYPE_CHECKING:
 
     from sqlflow_edl.backends.kubernetes.settings import Configuration
 
-
 R = TypeVar("R")
+_IMAGES = "sqlflow_edl.backends.images.models"  # loaded for a model that an image has
+check_container, check_workers = defer(_IMAGES, "check_container"), defer(_IMAGES, "check_workers")
+learn_models = defer(_IMAGES, "learn_models")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,7 @@ class Compiler:
         errors: list[SQLFlowError] = []
         try:
             if statement.names_image and (self.runs_here or self.place is not None):
-                learn_models(statement, self.place, asks=self.asks_images)
+                learn_models(statement, self.place, self.asks_images)
             if searches:
                 search.check_without_columns(statement)
             else:

@@ -114,8 +114,10 @@ def is_on_model_path(image: str, model: str) -> bool:
     return True
 
 
-def find_in_image(image: str, model: str) -> OwnModel:
-    """Return a model of an image that is known; see `find_in_folder`."""
+def find_in_image(image: str, model: str) -> OwnModel | None:
+    """Return a model of an image, None if the image is not known; see `find_in_folder`."""
+    if image not in _folders:
+        return None
     return replace(find_in_folder(Path(_folders[image].name), image, model), image=image)
 
 

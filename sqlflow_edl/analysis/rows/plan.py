@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from edl import spec
-from edl.errors import Span, SQLFlowError
+from edl.errors import SemanticError, Span, SQLFlowError
 from sqlflow_edl.analysis import forecasts, labels, several_labels
-from sqlflow_edl.analysis.rows import bad_rows, increments, marked_rows, row_groups, row_weights, splits
+from sqlflow_edl.analysis.rows import bad_rows, increments, row_groups, row_weights, splits
 from sqlflow_edl.analysis.rows.bad_rows import BadRows
 from sqlflow_edl.analysis.rows.splits import Splitting
 from sqlflow_edl.analysis.rows.validation import HeldOut, held_out_rows
-from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def plan_rows(
         splitting = splits.choose(settings, schema, label, held_out, errors, group)
     marker = ""
     if settings.choice.example.marked_rows.attribute:
-        marker = marked_rows.column(settings, schema, {*labels_here, weight, growing} - {""}, errors)
+        marker = _marker(settings, schema, {*labels_here, weight, growing}, errors)
     return RowParts(labels_here, weight, growing, group, held_out, forecast, splitting, marker)
 
 
@@ -99,6 +99,21 @@ def _labels(
             errors.append(error)
     several_labels.check(statement, settings, spans, errors)
     return spans
+
+
+def _marker(
+    settings: TrainSettings, schema: Schema, others: Collection[str], errors: list[SQLFlowError]
+) -> str:
+    """Return the column that marks rows for the model, empty without one; add an error if it is unusable."""
+    attribute = settings.choice.example.marked_rows.attribute
+    if settings.get(attribute) is None:
+        return ""
+    name, error = settings.column(attribute, schema, others, "has another part; it cannot mark rows too")
+    if error is None and schema.type(name) not in (ColumnType.BOOLEAN, ColumnType.NUMBER):
+        wrong = f"{name} is {schema.type(name).words}, and what marks rows is a boolean, or 0 and 1"
+        error = SemanticError(wrong, span=settings.span(attribute))
+    errors += [error] if error else []
+    return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sqlflow_edl.backends.kubernetes.settings import Configuration
 
 
-def learn_models(statement: Statement, place: Configuration | None, *, asks: bool = True) -> None:
+def learn_models(statement: Statement, place: Configuration | None, asks: bool) -> None:
     """Learn which models the image has that a TRAIN statement names; an image is asked once by a process.
 
     place: of jobs on Kubernetes, None for this machine. asks: a cluster may run the image. Raises SQLFlowError if it

@@ -170,7 +170,7 @@ SELECT k AS user, n AS item, x FROM t TO TRAIN MatrixFactorization« » LABEL x 
 -- as: \1(tags\2
 SELECT tags, y FROM t TO TRAIN SequenceRegressor WITH epochs = 1 COLUMN «VOCABULARIZE(tags)» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.choice _choose_in_image
+-- site: sqlflow_edl.analysis.choice choose
 -- hint: write {}, which needs no image
 -- take: write (DNNRegressor), which
 SELECT x, y FROM t TO TRAIN «some/image:v1/DNNRegressor» WITH epochs = 1 LABEL y INTO m;
