@@ -67,29 +67,17 @@ def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
     if built_in := _built_in(own_name) or _of_sqlflow(name):
         return built_in
     try:
-        if "/" in name:
-            raise _of_image(statement.model)
+        image, _, of_image = name.rpartition("/")
+        if image and _built_in(of_image):
+            raise SemanticError(
+                f"{of_image} is a model of this package, and no class of the image {image}",
+                span=statement.model.span,
+                hint=Advice(f"write {of_image}, which needs no image", of_image),
+            )
         return _choose_user_model(statement.model, statement)
     except SQLFlowError as error:
         errors.append(error)
         return _built_in(catalog.nearest_model(name) or "") or Choice(user_model.substitute_model(statement))
-
-
-def _of_image(name: ast.Name) -> SemanticError:
-    """Return the error of a class in an image, image/Class in SQLFlow; the hint names a model of that name here."""
-    image, _, model = name.text.rpartition("/")
-    if _built_in(model):
-        hint: str = Advice(f"write {model}, which is here without an image", model)
-    else:
-        hint = (
-            "install its package where the statement is run, and in the image of the workers, and name the class with "
-            f"its module: my_module.{model}"
-        )
-    return SemanticError(
-        f"{model} is a class in the image {image}, and a training does not start from an image",
-        span=name.span,
-        hint=hint,
-    )
 
 
 def with_loss(choice: Choice, loss: Entry | None) -> Choice:
@@ -97,6 +85,11 @@ def with_loss(choice: Choice, loss: Entry | None) -> Choice:
     if loss is None or loss.task != "ranking" or choice.family != trees.FAMILY:
         return choice
     return replace(choice, entry=catalog.MODELS.entries[f"{trees.FAMILY}Ranker"], family="")
+
+
+def is_built_in(name: str) -> bool:
+    """Return True for the name of a model of this package."""
+    return _built_in(name) is not None
 
 
 def _built_in(name: str) -> Choice | None:
@@ -132,7 +125,7 @@ def _of_sqlflow(name: str) -> Choice | None:
     return choice if choice and not has_module(package) else None
 
 
-def _looked_up(name: ast.Name) -> OwnModel:
+def _looked_up(name: ast.Name) -> OwnModel | None:
     """Return the user's model of that name. The error for a class of a framework names the model that is here."""
     try:
         return user_model.look_up(name)
@@ -150,9 +143,11 @@ def _choose_user_model(name: ast.Name, statement: ast.Statement) -> Choice:
     of_sqlflow = name.text.startswith(_OF_SQLFLOW)
     model = name.text.removeprefix(_OF_SQLFLOW)
     other = alternatives.find_alternative(model, name.text)
-    if "." in name.text and not (of_sqlflow and (other or not has_module(_OF_SQLFLOW[:-1]))):
+    if "/" in name.text or (
+        "." in name.text and not (of_sqlflow and (other or not has_module(_OF_SQLFLOW[:-1])))
+    ):
         user_code = _looked_up(name)
-        return Choice(user_model.entry(str(name), user_code, statement.attributes), own=user_code)
+        return Choice(user_model.entry(name, user_code, statement), own=user_code)
     if other:
         raise OtherModelError(other.message, other.replacement, span=name.span, hint=other.hint)
     near = catalog.nearest_model(model)

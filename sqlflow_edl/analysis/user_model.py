@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError
-from edl.program import contract
+from edl.program import contract, image_models
 from edl.program.user_model import OwnModel, Signature, check_permitted, find
 from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.models.base import Architecture, Model
@@ -47,14 +49,24 @@ _TREES = ("ensemble", "tree", "Tree", "Forest", "Boost")
 _HOOKS = "sqlflow_"  # prefix of methods that SQLFlow calls in place of its own training and prediction
 
 
-def look_up(name: ast.Name) -> OwnModel:
-    """Return the model of that dotted name, if SQL may use it. Raises SemanticError with the source span."""
+def look_up(name: ast.Name) -> OwnModel | None:
+    """Return the model of that dotted name, if SQL may use it, or of image/Class; None for an unknown image.
+
+    Raises SemanticError with the source span.
+    """
+    image, _, model = str(name).rpartition("/")
     try:
-        if str(name).partition(".")[0] in _LIBRARIES:
+        if image:
+            user_code = image_models.find_in_image(image, model)
+        elif str(name).partition(".")[0] in _LIBRARIES:
             raise _other_library(str(name))
-        user_code = find(str(name))
-        check_permitted(user_code)
-        if hooks := sorted(method for method in user_code.definition.methods if method.startswith(_HOOKS)):
+        else:
+            user_code = find(str(name))
+            check_permitted(user_code)
+        methods = user_code.definition.methods if user_code is not None else ()
+        if user_code is not None and (
+            hooks := sorted(method for method in methods if method.startswith(_HOOKS))
+        ):
             raise _hooks(user_code, hooks)
         return user_code
     except SQLFlowError as error:
@@ -82,11 +94,14 @@ def _hooks(user_code: OwnModel, hooks: list[str]) -> SemanticError:
     )
 
 
-def entry(name: str, user_code: OwnModel, attributes: Iterable[ast.Attribute]) -> Model:
-    """Return a catalog entry for the model; the label decides its task.
+def entry(name: ast.Name, user_code: OwnModel | None, statement: ast.Statement) -> Model:
+    """Return a catalog entry for the model, or a substitute for an unknown one; the label decides its task.
 
     If the signature takes any keyword, attributes written with `model.` are parameters, too.
     """
+    if user_code is None:
+        return substitute_model(statement)
+    attributes = statement.attributes
     names = list(user_code.signature.names)
     if user_code.signature.anything:
         prefixed = (
@@ -98,7 +113,7 @@ def entry(name: str, user_code: OwnModel, attributes: Iterable[ast.Attribute]) -
     )
     frameworks = (user_code.framework,) if user_code.framework else ("keras", "torch")
     return Model(
-        name,
+        user_code.name if user_code.image else str(name),
         f"{user_code.attribute}({user_code.signature})",
         tuple(rows),
         frameworks=frameworks,
@@ -192,4 +207,5 @@ def store_model(user_code: OwnModel, parameters: Iterable[str], functions: tuple
     passes = tuple(
         name for name in PASSED if name in user_code.signature.names and name not in set(parameters)
     )
-    return spec.Own(user_code.module, user_code.attribute, user_code.digest, passes, functions)
+    image = user_code.image or msgspec.UNSET
+    return spec.Own(user_code.module, user_code.attribute, user_code.digest, passes, functions, image)

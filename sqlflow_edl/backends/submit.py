@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from edl import reachability
+from edl import data, reachability
 from edl.cluster.quota.quota import use_of
-from edl.data.pinned import write_pinned
+from edl.data.pinned import FILE, read_pinned, write_pinned, write_rows
 from edl.data.source import Pinned
 from edl.jobs.cluster_folder import ClusterFolder, RunSpec, master_timeout, with_surroundings
 from edl.jobs.cores import available_cores
@@ -77,6 +77,8 @@ class Submitter:
     def starting(self, spec: JobSpec, on: KubernetesSettings | None) -> str:
         """Return the reason why a job of the spec waits before its first step; empty if it starts quickly."""
         loading = f"loading {_FRAMEWORKS[spec.framework]}"
+        if spec.image and on is None:
+            return f"starting a container of {spec.image}: {loading}"
         if on is not None:
             return ""  # the cluster's events show why its pods wait
         if spec.cluster.workers and spec.rows.total:
@@ -98,6 +100,8 @@ class Submitter:
         on: settings for Kubernetes; None for this machine.
         """
         write_pinned(job.rows, pinned)
+        if spec.image and on is None:
+            return _run_in_container(job, spec, pinned, follower, weights)
         if not (spec.cluster.workers and spec.rows.total):
             return self._run_recorded(job, spec, follower, weights)
         if on is None:
@@ -168,6 +172,34 @@ class Submitter:
         if self._standby is not None:
             self._standby.close()
             self._standby = None
+
+
+def _run_in_container(
+    job: JobFolder, spec: JobSpec, pinned: Pinned, follower: Follower, weights: Path | None
+) -> Outcome:
+    """Run the job in a container of its image, which sees the folder of the job alone, and no data source."""
+    _copy_rows(pinned, job.rows)
+    if job.validation_rows.is_dir():
+        _copy_rows(read_pinned(job.validation_rows), job.validation_rows)
+    with (
+        JobRecorder(ClusterFolder(job.path)) as record,
+        TrainingProcess.start_in_image(spec.image, spec.framework, job.path) as process,
+    ):
+
+        def both(event: ProcessEvent) -> None:
+            record(event)
+            follower.progress(event)
+
+        return process.run(job.program, job.path, both, weights=weights, keeps_best=spec.search is not None)
+
+
+def _copy_rows(pinned: Pinned, folder: Path) -> None:
+    """Copy pinned rows that are elsewhere, in a table or in files, into the folder."""
+    if pinned.table is None and pinned.file == FILE:
+        return
+    reader = data.open_reader(pinned, folder)
+    write_rows(folder, reader.schema, reader.read(0, reader.rows))
+    write_pinned(folder, msgspec.structs.replace(pinned, table=None, file=FILE))
 
 
 def make_run_spec(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> RunSpec:

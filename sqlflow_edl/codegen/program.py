@@ -162,8 +162,13 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         autoescape=False,  # noqa: S701 - the output is Python; its input is escaped by codegen.source
     )
-    environment.filters |= {"comment": comment, "literal": literal}
+    environment.filters |= {"comment": comment, "literal": literal, "listed": _list_numbers}
     return environment
+
+
+def _list_numbers(numbers: Iterable[float]) -> str:
+    """Return an indented list of numbers, in several lines if it is long."""
+    return layout(Items(tuple(map(literal, numbers))), indent=4)
 
 
 @functools.cache

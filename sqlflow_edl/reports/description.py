@@ -106,6 +106,8 @@ def _model(version: ModelVersion, archive: Archive | None) -> Rows:
     yield "model", version.record.model
     yield "framework", version.record.framework
     if archive is not None:
+        if archive.spec.image:
+            yield "image", archive.spec.image
         yield from parameters(archive.spec.model)
         if archive.spec.framework not in (*TREES, *SCORED, NO_FRAMEWORK):  # trees have files as weights
             yield "weights", f"{archive.parameters():,} numbers"

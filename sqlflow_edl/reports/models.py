@@ -4,7 +4,7 @@ SET MODEL and DROP MODEL, with a version or a tag.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.reports import curve, table, text
 from sqlflow_edl.reports.description import describe
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.syntax.ast import Constant, Name, Statement, Value
+from sqlflow_edl.syntax.ast import Attribute, Constant, Name, Statement
 from sqlflow_edl.syntax.kinds import Kind
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def set_facts(registry: Registry, statement: Statement) -> Result:
     name = str(statement.model)
     if statement.if_exists and not registry.has(name):
         return Result(statement, message=f"there is no model {name}; nothing is changed")
-    facts = {option.key: _fact(option.value) for option in statement.attributes}
+    facts = read_facts(statement.attributes)
     with _at_model(statement):
         registry.describe(name, facts)
     kept, removed = [key for key in facts if facts[key]], [key for key in facts if not facts[key]]
@@ -211,8 +211,13 @@ def set_facts(registry: Registry, statement: Statement) -> Result:
     return Result(statement, message=f"{name} {' and '.join(parts)}")
 
 
-def _fact(value: Value) -> str:
-    return value.value if isinstance(value, Constant) and isinstance(value.value, str) else ""
+def read_facts(options: Iterable[Attribute]) -> dict[str, str]:
+    """Return facts for people by name; an empty text removes one."""
+    values = {option.key: option.value for option in options}
+    return {
+        key: value.value if isinstance(value, Constant) and isinstance(value.value, str) else ""
+        for key, value in values.items()
+    }
 
 
 def drop_model(registry: Registry, statement: Statement) -> Result:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SHOWN = 8  # entries of a vocabulary, of boundaries, of classes, of frequent values
 LEADING = 5  # columns of a summary, by their importance
+LONGEST_LISTS = 200  # characters of lists in a list that are shown
 LONGEST_CANDIDATE = 60  # characters of a candidate's name in a line
 UNSEEN_WORDS = {"frequent": "unseen ones as the first", "other": "an id for unseen ones"}
 STARTS = {"normal": "normally distributed", "zeros": "as zeros"}
@@ -335,9 +336,11 @@ def format_figures(by_name: Mapping[str, float | None]) -> str:
 
 
 def value(item: object) -> str:
-    """Format a parameter or setting as a statement would write it."""
+    """Format a parameter or setting as a statement would write it, or the number of lists in a long one."""
     if isinstance(item, tuple | list):
-        return f"[{', '.join(map(value, item))}]"
+        written = f"[{', '.join(map(value, item))}]"
+        has_lists = any(isinstance(part, tuple | list) for part in item)
+        return f"{len(item)} lists" if has_lists and len(written) > LONGEST_LISTS else written
     if isinstance(item, bool):
         return str(item).upper()
     return f"{item:.10g}" if isinstance(item, float) else text(item)

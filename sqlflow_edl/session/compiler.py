@@ -23,6 +23,7 @@ from edl.data.source import MissingRightError
 from edl.embeddings.sizes import table_memory
 from edl.errors import JobError, SemanticError, SourceError, Span, SQLFlowError, UnfitValueError, raise_all
 from edl.evaluation.prediction import results_of
+from edl.extension_loader import defer
 from edl.features import target as target_of
 from edl.frameworks import check_installed, is_installed
 from edl.installation import install_extras
@@ -61,8 +62,10 @@ if TYPE_CHECKING:
 
     from sqlflow_edl.backends.kubernetes.settings import Configuration
 
-
 R = TypeVar("R")
+_IMAGES = "sqlflow_edl.backends.images.models"  # loaded for a model that an image has
+check_container, check_workers = defer(_IMAGES, "check_container"), defer(_IMAGES, "check_workers")
+learn_models = defer(_IMAGES, "learn_models")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class CheckedTraining:
     @property
     def process(self) -> str:
         """Framework of the process of the session that will train; empty if none will."""
-        if not self.here:
+        if not self.here or self.statement.names_image:
             return ""
         if self.settings is None:
             return spec.ENSEMBLE
@@ -146,7 +149,7 @@ class Compiler:
     on this machine. detached: no client waits for the job, so it has a master. only_schema: the source has the tables
     of a schema file. retrained: model that is trained again; its training tells how files are read. runs_here: the
     account and the machine that compile will also run the jobs. clock: of the statement, if its job runs within its
-    time limit.
+    time limit. asks_images: a cluster may run an image to learn which models it has.
     """
 
     source: Source
@@ -161,6 +164,7 @@ class Compiler:
     retrained: str = ""
     runs_here: bool = True
     clock: Clock | None = None
+    asks_images: bool = True
 
     # TRAIN ---------------------------------------------------------------------------------------------------
 
@@ -186,6 +190,8 @@ class Compiler:
         settings: CheckedSettings | None = None
         errors: list[SQLFlowError] = []
         try:
+            if statement.names_image and (self.runs_here or self.place is not None):
+                learn_models(statement, self.place, self.asks_images)
             if searches:
                 search.check_without_columns(statement)
             else:
@@ -218,7 +224,8 @@ class Compiler:
             raise_all([*checked.errors, error])
             raise
         with set_missing_spans(statement.model.span if statement.model else None):
-            self._check_machine(checked.framework, others=checked.other_frameworks)
+            if not statement.names_image:
+                self._check_machine(checked.framework, others=checked.other_frameworks)
         if isinstance(self.source, TextSource):
             query = stored_readings.differing_query(self.source.readings, query)
         if settings is None:
@@ -352,7 +359,10 @@ class Compiler:
         check_types(statement, trained.spec, planned, schema, self._has_rows)
         if planned.report not in ("drift", "features") or planned.output.name:
             with set_missing_spans(name.span):
-                self._check_machine(planned.framework, *(member.framework for member in planned.models))
+                if planned.image and self.place is None and self.runs_here:
+                    check_container(planned.image)
+                elif not planned.image:
+                    self._check_machine(planned.framework, *(member.framework for member in planned.models))
         planned = self._fit_to_target(statement, planned, schema.arrow)
         return Use(model.reference, trained.spec, self.with_workers(planned))
 
@@ -517,6 +527,8 @@ class Compiler:
         if job_spec.kind == "train" and job_spec.optimizer.name in SOLVERS:
             workers = min(workers, 1)
         workers = max(workers, int(self.has_master))
+        if workers and self.place is None:
+            check_workers(job_spec)
         if job_spec.forecast is not None and workers:
             raise SemanticError(
                 "a forecast runs in one process, which reads each series as a whole",

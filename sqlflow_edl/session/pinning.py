@@ -38,6 +38,7 @@ from sqlflow_edl.analysis.columns.decisions import record_fitting, summaries
 from sqlflow_edl.analysis.columns.derive import list_readings
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.rows import increments, splits, validation
+from sqlflow_edl.analysis.rows.marked_rows import fit_marked_rows
 from sqlflow_edl.analysis.rows.row_filter import RowFilter
 from sqlflow_edl.analysis.schema import ColumnType
 from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
@@ -76,6 +77,7 @@ def pin_and_fit(source: data.Source, plan: AnyPlan, job: JobFolder, observer: Ob
         rows = _PinnedRows(plan, checks, pinned, classes, data.open_reader(pinned, job.rows))
         planned = rows.fit()
         fitted = with_statistics(planned.spec, rows.reader.read)
+        fitted = fit_marked_rows(fitted, plan.settings, partial(rows.reader.read, 0, rows.reader.rows))
     except UnfitValueError:  # after which the plan leaves the column out
         source.unpin(pinned, job.rows)
         raise

@@ -47,6 +47,7 @@ from sqlflow_edl.codegen import generate
 from sqlflow_edl.codegen.features import Reason
 from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.reports import job_results, text
+from sqlflow_edl.reports.models import read_facts
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.same_statement import describe_jobs
 from sqlflow_edl.session import activation, comparison, segments
@@ -175,9 +176,11 @@ class JobRunner:
             if start:
                 registry.load(fitted.trained_model, start)
             rival = self._rival(name, plan, fitted, fixed.pinned, job)
-            intent = Intent("train", self._source.url, name, _record(fitted), self._store, rival)
+            facts = read_facts(statement.facts) or msgspec.UNSET
+            intent = Intent("train", self._source.url, name, _record(fitted), self._store, rival, facts=facts)
             # for what stores the model, or records its failure, if this process cannot
             write_intent(job.path, intent)
+            on = _in_image(on, fitted)
             ready = _Ready(job, fitted, fixed.pinned, intent, start, on, Reasons(plan.decisions).find)
             if fitted.framework == NO_FRAMEWORK:
                 outcome = save_transform(job, fitted, fixed.pinned)
@@ -240,7 +243,7 @@ class JobRunner:
             report(self._observer, rows.notes)
             append = statement.append is not None
             intent = Intent(rows.spec.kind, self._source.url, use.target, store=self._store, append=append)
-            ready = _Ready(job, rows.spec, rows.pinned, intent, job.model, on)
+            ready = _Ready(job, rows.spec, rows.pinned, intent, job.model, _in_image(on, rows.spec))
             if self._compiler.detached and rows.pinned.rows:  # without rows there is no job to detach
                 return use.add_drift(self._detach(statement, ready), rows)
             # what is wrong with rows shows when they are read; of a forecast also what its query lacks
@@ -389,6 +392,15 @@ def _place(store: str, source: Source) -> str:
     """Return the URL of the store of models, and the file that it is in if the source is no database."""
     is_beside = source.kept_in and store == source.url
     return f"{store} ({source.kept_in} has it)" if is_beside else store
+
+
+def _in_image(on: KubernetesSettings | None, job_spec: JobSpec) -> KubernetesSettings | None:
+    """Return the settings of a job on Kubernetes with the image of its model, if that is of one."""
+    if on is None:
+        return None
+    from sqlflow_edl.backends.kubernetes import submit
+
+    return submit.with_image(on, job_spec.image)
 
 
 _STOPS = (JobCancelledError, JobInterruptedError, JobPausedError)

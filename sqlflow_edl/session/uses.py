@@ -81,7 +81,7 @@ class ModelUse:
     def needs_framework(self) -> bool:
         """True if this process runs the model."""
         reports = self.use.planned.report in ("drift", "features") and not self.target
-        return not self.use.planned.cluster.workers and not reports
+        return not (self.use.planned.cluster.workers or self.use.planned.image or reports)
 
     def prepare(self, *, here: bool) -> UsedRows:
         """Pin the rows, and return them with what is to be done with them. here: the job runs on this machine."""

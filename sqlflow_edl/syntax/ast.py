@@ -194,6 +194,7 @@ class Statement:
     like: str | None = None
     if_exists: bool = False
     if_absent: bool = False  # CREATE MODEL IF NOT EXISTS
+    facts: tuple[Attribute, ...] = ()  # for people, which the model of CREATE MODEL keeps
     tag: str = ""  # of SET MODEL … TAG, DROP MODEL … TAG
     warnings: tuple[str, ...] = ()
     # the error to raise if the database refuses ordinary SQL that was probably meant as another statement
@@ -214,6 +215,11 @@ class Statement:
         """Stored model that the statement uses or changes, not counting the models of FEATURES in COLUMN."""
         used: Name | None = getattr(self, self.traits.uses) if self.traits.uses else None
         return used
+
+    @property
+    def names_image(self) -> bool:
+        """True if TO TRAIN names a class of an image, image/Class."""
+        return self.model is not None and "/" in self.model.text
 
     @property
     def runs_file(self) -> bool:

@@ -22,7 +22,8 @@ GAP = r"(?:\s|(?:--|\#)[^\n]*|/\*.*?\*/)"  # white space and comments
 # CREATE MODEL of BigQuery ML
 CREATE_MODEL = re.compile(
     rf"{GAP}*CREATE{GAP}+(?:OR{GAP}+REPLACE{GAP}+)?MODEL{GAP}+(?P<absent>IF{GAP}+NOT{GAP}+EXISTS{GAP}+)?"
-    rf"(?P<name>`[^`]+`|\"[^\"]+\"|[\w.\-]+?){GAP}*(?P<word>OPTIONS|TRANSFORM){GAP}*\(",
+    rf"(?P<name>`[^`]+`|\"[^\"]+\"|[\w.\-]+?){GAP}*(?P<columns>INPUT{GAP}*\([^()]*\){GAP}*(?:OUTPUT{GAP}*\([^()]*\){GAP}*)?)?"
+    rf"(?P<word>OPTIONS|TRANSFORM){GAP}*\(",
     re.IGNORECASE | re.DOTALL,
 )
 # EXPORT MODEL of BigQuery ML

@@ -49,7 +49,7 @@ _SECOND = {
     "CREATE": ("MODEL",),
 }
 _BETWEEN = frozenset(("OR", "REPLACE", "TEMP", "TEMPORARY"))
-FEW = 5  # tokens needed to decide
+FEW = 11  # tokens needed to decide, such as CREATE OR REPLACE MODEL IF NOT EXISTS a.b REMOTE
 
 Refusal = Callable[[str], SQLFlowError | None]
 

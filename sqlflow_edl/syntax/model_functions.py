@@ -11,11 +11,15 @@ _IN_TRANSFORM = "it stands in TRANSFORM(…) of CREATE MODEL; in other queries, 
 # functions of BigQuery ML -> the statement with the same answer, or the reason why there is none
 INSTEAD = {
     "ANNOTATE_IMAGE": CALLS_GOOGLE,
+    "BAG_OF_WORDS": _IN_TRANSFORM,
     "CORRELATION": "write SELECT CORR(x, y) FROM my_table, or ML.DESCRIBE_DATA(TABLE my_table) for each column",
     "GENERATE_TABLE": CALLS_GOOGLE,
     "GENERATE_TEXT": CALLS_GOOGLE,
     "MULTI_HOT_ENCODER": _IN_TRANSFORM,
     "PROCESS_DOCUMENT": CALLS_GOOGLE,
+    "TFDV_DESCRIBE": "write SELECT * FROM ML.DESCRIBE_DATA(TABLE my_table)",
+    "TFDV_VALIDATE": "write SELECT * FROM ML.VALIDATE_DATA_DRIFT(TABLE my_table, TABLE other_table)",
+    "TF_IDF": _IN_TRANSFORM,
     "TRANSCRIBE": CALLS_GOOGLE,
     "TRANSLATE": CALLS_GOOGLE,
     "UNDERSTAND_TEXT": CALLS_GOOGLE,
@@ -58,8 +62,10 @@ OF_ROWS = {"DESCRIBE_DATA": 1, "VALIDATE_DATA_DRIFT": 2}
 _LIMITS = (
     "categorical_default_threshold",
     "categorical_metric_type",
+    "categorical_thresholds",
     "numerical_default_threshold",
     "numerical_metric_type",
+    "numerical_thresholds",
 )
 # functions with settings of their own; others have the settings of their statement
 SETTINGS: Mapping[str, Sequence[str]] = {

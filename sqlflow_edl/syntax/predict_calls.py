@@ -18,10 +18,11 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import cast
 
 from edl.errors import Advice, Span, StatementSyntaxError, did_you_mean
 from edl.models.registry.records import split_reference
-from sqlflow_edl.syntax.ast import Attribute, Constant, ListValue, Name
+from sqlflow_edl.syntax.ast import Attribute, Constant, ListValue, MapValue, Name
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
 from sqlflow_edl.syntax.kinds import Kind
 from sqlflow_edl.syntax.lexer import Token, code_tokens, name_value
@@ -442,6 +443,8 @@ def _model(tokens: Sequence[Token], text: str, start: int) -> Name:
 def _attribute(tokens: Sequence[Token], text: str, start: int, kind: str) -> Attribute:
     """Return a setting, `threshold = 0.3` or `0.3 AS threshold`, as an attribute of WITH: `predict.threshold`."""
     span = Span(tokens[0].start, tokens[-1].end)
+    if tokens[0].text == "[" and tokens[-2].word == "AS":
+        return _limits(tokens, text[span.start : tokens[-3].end], span.shift(start))
     if tokens[0].word == _ARRAY or tokens[0].text == "[":
         return Attribute(f"{kind}.thresholds", _thresholds(tokens, span.shift(start)), span.shift(start))
     setting_text = text[span.start : span.end]
@@ -464,6 +467,24 @@ def _attribute(tokens: Sequence[Token], text: str, start: int, kind: str) -> Att
     name = key if is_own else f"{kind}.{key}"
     of_key, of_value = (_place(setting_text, part).shift(span.start + start) for part in (key, value))
     return Attribute(name, Constant(constant, of_value), of_key)
+
+
+def _limits(tokens: Sequence[Token], text: str, span: Span) -> Attribute:
+    """Return the limits of columns, `[('x', 0.2), ('y', 0.1)] AS numerical_thresholds`. text: of the list."""
+    pairs: object = None
+    with suppress(ValueError, SyntaxError):
+        pairs = python.literal_eval(text)
+    is_mapping = isinstance(pairs, list) and all(
+        isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs
+    )
+    if not is_mapping or not pairs:
+        raise StatementSyntaxError(
+            "these are no thresholds of columns",
+            span=span,
+            hint=f"write [('my_column', 0.2)] AS {tokens[-1].text}",
+        )
+    limits = tuple((name, Constant(limit, span)) for name, limit in cast(list[tuple[str, float]], pairs))
+    return Attribute(tokens[-1].text, MapValue(limits, span), span)
 
 
 def _thresholds(tokens: Sequence[Token], span: Span) -> ListValue:

@@ -18,7 +18,7 @@ from tests.engine import write_engine
 from tests.sessions import open_in_folder
 from tests.sql_cases import FIXTURES, Case, cases
 
-FILES = ("words/bigquery_ml.sql", "words/sqlflow.sql")
+FILES = ("words/bigquery_ml.sql", "words/sqlflow.sql", "words/more.sql")
 CASES = [case for file in FILES for case in cases(file) if case.dialect == "duckdb"]
 ANSWERED = [case for case in CASES if {"instead", "why"} & {*case.fields}]
 RUN = [case for case in CASES if case not in ANSWERED]

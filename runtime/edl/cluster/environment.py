@@ -14,15 +14,17 @@ RESOLVER = {"RES_OPTIONS": "timeout:1 attempts:3"}
 
 def environment(threads: int, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return this process's environment, with library thread pools limited to `threads`, and `more`."""
+    return {**RESOLVER, **os.environ, **library_variables(threads), **(more or {})}
+
+
+def library_variables(threads: int) -> dict[str, str]:
+    """Return the variables that libraries read when they load, with thread pools limited to `threads`."""
     return {
-        **RESOLVER,
-        **os.environ,
         "KERAS_BACKEND": "tensorflow",
         "NUMBA_NUM_THREADS": str(threads),
         "OMP_NUM_THREADS": str(threads),
         "PYTHONHASHSEED": "0",
         "PYTHONUNBUFFERED": "1",
-        **(more or {}),
     }
 
 

@@ -32,7 +32,7 @@ from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, JobInterruptedError, Outcome
 from edl.logs import log as write
-from edl.run.training_client import TrainingProcess
+from edl.run.training_client import STANDARD_OUTPUT, TrainingProcess
 from edl.run.training_protocol import LOG, Cancel, Event, Prepare, Ready, Request, Run, to_line, to_request
 from edl.spec.job import Framework
 
@@ -53,7 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     # Unbuffered: Python aborts when it ends while a thread waits inside a buffered reader.
     requests = Requests(os.fdopen(os.dup(0), "rb", buffering=0))
-    server = JobServer(options.threads, os.fdopen(options.events, "wb", buffering=0))
+    events = options.events
+    if events == STANDARD_OUTPUT:  # which then is no place for what programs print
+        events = os.dup(STANDARD_OUTPUT)
+        os.dup2(sys.stderr.fileno(), STANDARD_OUTPUT)
+    server = JobServer(options.threads, os.fdopen(events, "wb", buffering=0))
     server.warm_up(options.framework)
     signal.signal(signal.SIGTERM, lambda number, frame: requests.interrupt())
     while (job := requests.next()) is not None:

@@ -253,3 +253,27 @@ def _in_order(ids: Any, length: int) -> npt.NDArray[np.int64]:
     ordered = np.zeros(taken.shape, dtype=np.int64)
     ordered[taken] = ids.values[((ids.offsets[1:] - kept)[:, None] + places)[taken]] + 1
     return ordered
+
+
+# Vectors ---------------------------------------------------------------------------------------------------
+
+
+def compute_vectors(features: Features, batch: pa.RecordBatch) -> npt.NDArray[np.float32]:
+    """Return the features of a few rows as a model concatenates them, float32 (rows, features.width).
+
+    Raises SemanticError for a feature with numbers that a model learns.
+    """
+    arrays = features.transform(batch)
+    parts = [_vector(entry, arrays[entry.name]) for entry in features.entries]
+    return np.concatenate(parts, axis=1, dtype=np.float32)
+
+
+def _vector(entry: Entry, array: Any) -> npt.NDArray[np.float32]:
+    if entry.kind == "dense":
+        return np.asarray(array, np.float32)
+    if entry.kind == "positions":
+        columns, first = entry.encodings
+        return np.asarray((array[:, columns] - np.asarray(first, np.float32)).clip(0, 1), np.float32)
+    if entry.kind == "category" and not entry.feature.dim:
+        return np.asarray(np.equal.outer(array, np.arange(entry.num_ids)), np.float32)
+    raise SemanticError(f"{entry.feature} has numbers that a model learns, so a row of it is no vector")

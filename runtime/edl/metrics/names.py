@@ -104,6 +104,8 @@ _TABLE: dict[str, _Row] = {
         "class",
         (
             "CrossEntropy",
+            "logloss",
+            "mlogloss",
             "BinaryCrossentropy",
             "CategoricalCrossentropy",
             "SparseCategoricalCrossentropy",

@@ -64,6 +64,8 @@ def commit_result(
             record = msgspec.structs.replace(record, model=model, framework=framework, rows=rows)
         rival, current = intent.rival, intent.activates(outcome.figures)
         version = registry.save(intent.name, job.path / outcome.archive, record, once=job.id, current=current)
+        if intent.facts:
+            registry.describe(intent.name, intent.facts)
         name = f"{intent.name}@{version}"
         return StoredModel(name, verdict=rival.verdict(outcome.figures, name) if rival is not None else "")
     rows = ResultFolder(job.results).read(outcome.tasks)

@@ -83,7 +83,7 @@ class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fetches the output, unless `name` is a path of pods to which they write it; `weights` is one from which they read
     the model, in place of the job folder. The client of a job on this machine without a source writes the output to
     `file`, an absolute path, or to standard output if that is empty. With a `rival` a model becomes current only if it
-    is not worse. `append`: the rows are added to the table.
+    is not worse. `append`: the rows are added to the table. `facts` for people are kept with the model.
     """
 
     kind: Kind
@@ -95,6 +95,7 @@ class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weights: str = ""
     append: bool = False
     file: str | msgspec.UnsetType = msgspec.UNSET
+    facts: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
     def activates(self, figures: Mapping[str, float | None]) -> bool:
         """Return True if a model with these figures becomes the current version."""

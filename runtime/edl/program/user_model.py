@@ -26,6 +26,7 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -94,6 +95,7 @@ class OwnModel:
     definition: Definition
     # Functions of the contract in the module.
     functions: Mapping[str, Signature] = field(default_factory=dict)
+    image: str = ""  # which has the module
 
     @property
     def name(self) -> str:
@@ -172,7 +174,7 @@ def with_digest(spec: JobSpec) -> JobSpec:
     """
     if spec.own is None:
         return spec
-    model = find(spec.model.name)
+    model = _find_again(spec)
     if (model.module, model.attribute) != (spec.own.module, spec.own.attribute):
         raise SpecError(
             f"the JobSpec is damaged: {spec.model.name} is not {spec.own.module}.{spec.own.attribute}"
@@ -189,6 +191,20 @@ def with_digest(spec: JobSpec) -> JobSpec:
             hint=f"restore {model.file}, or train the model again",
         )
     return msgspec.structs.replace(spec, own=msgspec.structs.replace(spec.own, digest=model.digest))
+
+
+def _find_again(spec: JobSpec) -> OwnModel:
+    """Return the model of a JobSpec. Raises JobError for one of an image that this process is not in."""
+    try:
+        return find(spec.model.name)
+    except SemanticError as error:
+        if not spec.image:
+            raise
+        raise JobError(
+            f"{spec.model.name} is a model of the image {spec.image}, in which TRAIN, PREDICT, EVALUATE and EXPLAIN "
+            f"run it; here {error.message}",
+            hint=f"put its module into a folder of {PATH_VARIABLE} to use the model without the image",
+        ) from None
 
 
 def place(model: Own) -> str:
@@ -224,8 +240,23 @@ def _append_to_path(folders: Sequence[str]) -> None:
     sys.path[:] = [*earlier_folders, *_added]
 
 
+_searched: ContextVar[str] = ContextVar("searched", default="")  # folder in place of the model path
+
+
+@contextlib.contextmanager
+def searching(folder: Path) -> Iterator[None]:
+    """Look names up in a folder, before the installed packages and in place of the model path."""
+    token = _searched.set(str(folder))
+    try:
+        yield
+    finally:
+        _searched.reset(token)
+
+
 def search_path() -> list[str]:
     """Return the folders of SQLFLOW_MODEL_PATH, or else the current one."""
+    if folder := _searched.get():
+        return [folder]
     text = os.environ.get(PATH_VARIABLE, "")
     return [str(Path(folder).absolute()) for folder in text.split(os.pathsep) if folder] or [str(Path.cwd())]
 
@@ -234,7 +265,8 @@ def search_path() -> list[str]:
 
 
 def _path() -> list[str]:
-    return [*(entry for entry in sys.path if entry), *search_path()]
+    installed = [entry for entry in sys.path if entry]
+    return [*search_path(), *installed] if _searched.get() else [*installed, *search_path()]
 
 
 def _module(dotted: str) -> ModuleSpec | None:
@@ -318,6 +350,15 @@ class _Source:
             raise SemanticError(f"cannot read {file}: {error}") from None
         package = spec.name if spec.submodule_search_locations else spec.name.rpartition(".")[0]
         return cls(spec.name, file, text, tree, package, dict(_top_level(tree)))
+
+
+def defined_names(path: Path) -> list[str]:
+    """Return the classes and functions that the file of a module defines; none of a file that is no Python."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return []
+    return [name for name, statement in _top_level(tree) if not isinstance(statement, ast.ImportFrom)]
 
 
 def _top_level(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:

@@ -107,6 +107,8 @@ class InSource:
             lambda _: self._registry.save(name, archive, record, once=self._job.id, current=current),
             keeps=True,
         )
+        if facts := self._intent.facts:
+            insisting(lambda _: self._registry.describe(name, facts), keeps=True)
         archive.unlink()
         return msgspec.structs.replace(outcome, archive="", stored=f"{name}@{version}")
 

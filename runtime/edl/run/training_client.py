@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from typing import IO, cast
 
-from edl.cluster.environment import environment
+from edl.cluster.environment import environment, library_variables
 from edl.errors import JobError
 from edl.jobs.cores import available_cores
 from edl.jobs.events import Observer, ignore
@@ -32,6 +32,7 @@ from edl.run.training_protocol import (
     to_line,
 )
 
+STANDARD_OUTPUT = 1  # for the events of a process in a container, which is given no other file
 END_SECONDS = 10.0  # grace period from the end of its input until a training process is killed
 INTERRUPT_SECONDS = 100.0  # the same from an interruption, for its checkpoint
 
@@ -62,6 +63,30 @@ class TrainingProcess:
         self._number = 0
         self._ready = False  # as last reported; until then it imports the framework
         self._sending = threading.Lock()
+
+    @classmethod
+    def start_in_image(
+        cls, image: str, framework: str, job: Path, threads: int | None = None
+    ) -> TrainingProcess:
+        """Start a process in a container of an image, for one job, and return at once."""
+        from edl.run.containers import find_engine, write_job_command  # which load Arrow
+
+        threads = threads or available_cores()
+        variables = library_variables(threads)
+        module = _module(framework, threads, STANDARD_OUTPUT)
+        output = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process)
+        try:
+            process = subprocess.Popen(  # noqa: S603 (an image that may run here, in a list)
+                write_job_command(find_engine(), image, module, job.absolute(), variables),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                start_new_session=True,
+            )
+        except BaseException:
+            output.close()
+            raise
+        return cls(framework, threads, process, cast(IO[bytes], process.stdout), output)
 
     @classmethod
     def start(cls, framework: str, threads: int | None = None) -> TrainingProcess:
@@ -276,8 +301,13 @@ class TrainingProcess:
 
 def _command(framework: str, threads: int, events: int) -> list[str]:
     """Return the command line. -P: a keras.py or a torch.py in the user's folder must not shadow the framework."""
-    module = [sys.executable, "-P", "-m", "edl.entrypoints.training_process"]
-    return [*module, "--framework", framework, "--threads", str(threads), "--events", str(events)]
+    return [sys.executable, "-P", "-m", *_module(framework, threads, events)]
+
+
+def _module(framework: str, threads: int, events: int) -> list[str]:
+    """Return the module of a training process with its arguments."""
+    options = ["--framework", framework, "--threads", str(threads), "--events", str(events)]
+    return ["edl.entrypoints.training_process", *options]
 
 
 def _signal_name(number: int) -> str:

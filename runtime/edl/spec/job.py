@@ -115,7 +115,7 @@ class Own(Struct, frozen=True):
     `module` and `attribute` are imported by the program. `digest` is the SHA-256 of the defining source. `passes`
     lists parameters that the program supplies: features, in_features, outputs, out_features. `functions` lists
     functions of the contract that the program also takes from the module: loss, optimizer, eval_metrics_fn,
-    callbacks.
+    callbacks. `image` is the image that has the module.
     """
 
     module: str
@@ -123,6 +123,7 @@ class Own(Struct, frozen=True):
     digest: str
     passes: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
+    image: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Zoo(Struct, frozen=True):
@@ -457,6 +458,12 @@ class JobSpec(Struct, frozen=True):
         """JobSpecs of an ensemble's members, or of a search's candidates."""
         candidates = self.search.candidates if self.search is not None else ()
         return (*(member.spec for member in self.members), *(candidate.spec for candidate in candidates))
+
+    @property
+    def image(self) -> str:
+        """Image that has the user's model; empty for one of this environment."""
+        own = next((job.own for job in (self, *self.models) if job.own is not None), None)
+        return (own.image or "") if own is not None else ""
 
     @property
     def columns(self) -> tuple[str, ...]:

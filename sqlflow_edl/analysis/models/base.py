@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from edl import spec
 from edl.errors import Span
@@ -16,6 +17,13 @@ from sqlflow_edl.analysis.columns.inputs import ONE_INPUT, InputNames, ModelInpu
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.analysis.settings.values import Setting
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    ReadRows = Callable[
+        [Sequence[str]], Iterable[pa.RecordBatch]
+    ]  # all rows of the query, with these columns
 
 MOST_EPOCHS, LEAST_STEPS = 200, 600  # of trainings with few rows
 WIDE = 500  # columns above which a model may have other defaults
@@ -77,6 +85,17 @@ class Architecture:
     linear: str = "nn.Linear"
 
 
+@dataclass(frozen=True, slots=True)
+class MarkedRows:
+    """Attribute that names a column, which marks rows and is no feature; empty for a model without one.
+
+    fit: changes the JobSpec by the marked rows, None for none, and their number; not all are given of very many.
+    """
+
+    attribute: str = ""
+    fit: Callable[[spec.JobSpec, pa.Table | None, int], spec.JobSpec] = lambda job, rows, count: job
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model(Entry):
     """Model of the catalog.
@@ -86,7 +105,8 @@ class Model(Entry):
     training without a written one. wide: defaults for more than WIDE columns, of its parameters and of an optimizer
     that is not written. solver: optimizer that finds all weights in one process and one pass; with one, attributes of a
     training in steps are errors. finish: changes the JobSpec when all of it is known. reads_sequences: it takes ids in
-    their order. constant_label: attribute and value with which all labels may be equal.
+    their order. constant_label: attribute and value with which all labels may be equal. marked_rows: what it
+    takes from rows that a column marks.
     """
 
     architecture: Architecture
@@ -99,6 +119,7 @@ class Model(Entry):
     finish: Callable[[spec.JobSpec], spec.JobSpec] | None = None
     reads_sequences: bool = False
     constant_label: tuple[str, Setting] = ("", None)
+    marked_rows: MarkedRows = field(default_factory=MarkedRows)
 
     def takes_constant_label(self, resolved: Mapping[str, Resolved]) -> bool:
         """Return True if there is something to learn where all labels are equal."""

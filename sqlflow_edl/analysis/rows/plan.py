@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from edl import spec
-from edl.errors import Span, SQLFlowError
+from edl.errors import SemanticError, Span, SQLFlowError
 from sqlflow_edl.analysis import forecasts, labels, several_labels
 from sqlflow_edl.analysis.rows import bad_rows, increments, row_groups, row_weights, splits
 from sqlflow_edl.analysis.rows.bad_rows import BadRows
 from sqlflow_edl.analysis.rows.splits import Splitting
 from sqlflow_edl.analysis.rows.validation import HeldOut, held_out_rows
-from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class RowParts:
     """Parts of the columns in the rows of a training, and its validation rows.
 
     labels: with their places; none for models without a label and after an error. growing: the column that tells new
-    rows. group: of a ranking. Those are empty if there is none.
+    rows. group: of a ranking. marker: the column that marks rows for the model. Those are empty if there is none.
     """
 
     labels: Mapping[str, Span]
@@ -35,6 +35,7 @@ class RowParts:
     held_out: HeldOut
     forecast: spec.Forecast | None
     splitting: Splitting
+    marker: str = ""
 
     @property
     def label(self) -> str:
@@ -49,6 +50,7 @@ class RowParts:
             self.growing: "what tells new rows",
         }
         reserved[self.splitting.mark] = "what marks the validation rows"
+        reserved[self.marker] = "what marks rows for the start of the model"
         return reserved | dict.fromkeys(self.labels, "a label" if len(self.labels) > 1 else "the label")
 
     @property
@@ -78,7 +80,10 @@ def plan_rows(
     splitting = Splitting()
     if not (forecast or settings.only_fits):
         splitting = splits.choose(settings, schema, label, held_out, errors, group)
-    return RowParts(labels_here, weight, growing, group, held_out, forecast, splitting)
+    marker = ""
+    if settings.choice.example.marked_rows.attribute:
+        marker = _marker(settings, schema, {*labels_here, weight, growing}, errors)
+    return RowParts(labels_here, weight, growing, group, held_out, forecast, splitting, marker)
 
 
 def _labels(
@@ -94,6 +99,21 @@ def _labels(
             errors.append(error)
     several_labels.check(statement, settings, spans, errors)
     return spans
+
+
+def _marker(
+    settings: TrainSettings, schema: Schema, others: Collection[str], errors: list[SQLFlowError]
+) -> str:
+    """Return the column that marks rows for the model, empty without one; add an error if it is unusable."""
+    attribute = settings.choice.example.marked_rows.attribute
+    if settings.get(attribute) is None:
+        return ""
+    name, error = settings.column(attribute, schema, others, "has another part; it cannot mark rows too")
+    if error is None and schema.type(name) not in (ColumnType.BOOLEAN, ColumnType.NUMBER):
+        wrong = f"{name} is {schema.type(name).words}, and what marks rows is a boolean, or 0 and 1"
+        error = SemanticError(wrong, span=settings.span(attribute))
+    errors += [error] if error else []
+    return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

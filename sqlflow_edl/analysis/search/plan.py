@@ -319,6 +319,7 @@ class SearchPlan(RowPlan):
             optimizer=spec.Component("none"),
             loss=spec.Component(first.loss.name),
             schedule=None,
+            own=None,
             training=spec.Training(
                 epochs=1,
                 seed=self.seed,

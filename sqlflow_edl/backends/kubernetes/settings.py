@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,10 @@ class KubernetesSettings:
     def texts(self, name: str) -> list[str]:
         value = self.values[name]
         return [str(item) for item in value] if isinstance(value, tuple) else []
+
+    def with_image(self, image: str) -> KubernetesSettings:
+        """Return the settings with an image in place of theirs; without one, these."""
+        return replace(self, values={**self.values, "image": image}) if image else self
 
     @property
     def own_image(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from ipaddress import ip_address
 
 from edl.data.server_url import parse_server
@@ -38,7 +37,7 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
         )
     settings = place.settings(statement.attributes)
     if statement.image is not None and not statement.runs_file:
-        settings = replace(settings, values={**settings.values, "image": str(statement.image)})
+        settings = settings.with_image(str(statement.image))
     pods.check_settings(settings)
     _check_host(parse_server(source).host, settings, statement)
     _check_models(models, settings, statement)

@@ -46,6 +46,13 @@ def with_context(settings: KubernetesSettings) -> KubernetesSettings:
     return settings
 
 
+def with_image(settings: KubernetesSettings, image: str) -> KubernetesSettings:
+    """Return the settings with the image of a model, which must run jobs of this client; without one, these."""
+    if image:
+        check_image(image)
+    return settings.with_image(image)
+
+
 def check_image(image: str) -> None:
     """Raise ClusterError if the label of the image names a build that does not run jobs of this client.
 

@@ -5,6 +5,8 @@ No cluster is contacted and nothing is created. The record of the pinned rows is
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from edl.build import present_build
 from edl.extension_loader import load
 from edl.spec import JobSpec
@@ -30,7 +32,9 @@ def manifests(compiler: Compiler, statement: Statement, place: Configuration) ->
     if statement.plan or not (statement.traits.generated or statement.kind == "run"):
         return ""
     settings = settings_of(statement, place, compiler.source.url, compiler.registry.url)
-    spec, files = _specify_job(compiler, statement)
+    spec, files = _specify_job(replace(compiler, asks_images=False), statement)
+    if isinstance(spec, JobSpec):
+        settings = settings.with_image(spec.image)
     sources = {query.source for query in (spec.query, spec.validation) if query is not None}
     return describe_submission(
         Submission(

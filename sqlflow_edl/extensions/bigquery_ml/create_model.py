@@ -18,6 +18,7 @@ from sqlflow_edl.extensions.bigquery_ml.factorization import (
     find_pair,
     write_columns,
 )
+from sqlflow_edl.extensions.bigquery_ml.model_facts import facts_among, is_pairs
 from sqlflow_edl.extensions.bigquery_ml.options import (
     FACTORS,
     FORECASTS,
@@ -85,6 +86,7 @@ _INSTEAD = {
 _FILES = ("onnx", "lightgbm", "xgboost", "tensorflow", "tensorflow_lite")  # model types of files
 _WITHOUT_LABEL = tuple(map(MODELS.get, ("transform_only", "kmeans", "pca", "autoencoder")))
 _ORDER = "write CREATE MODEL … TRANSFORM(…) OPTIONS(…) AS SELECT …"
+_COLUMNS_OF_FILE = "INPUT and OUTPUT have no effect: the file names its columns"
 _HORIZON = 30  # of a forecast without one: BigQuery's 1,000 steps would each need a column of the past
 _QUANTILES = (0.1, 0.9)
 
@@ -119,6 +121,8 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
     end = find_parenthesis(text, opening, span.end, dialect)
     parsed_head = _Head(read_model_name(head), word, Span(opening + 1, end), transform)
     options = read_options(text, span, parsed_head.options, dialect)
+    tokens = list(code_tokens(text[:end], parsed_head.options.start, with_hash_comments(dialect)))
+    facts = tuple(facts_among(tokens, parsed_head.name))
     if _names_file(options):
         if transform is not None:
             raise StatementSyntaxError(
@@ -128,7 +132,16 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
             )
         make = load("sqlflow_edl.extensions.imported.statement", "make_statement")
         imported: Statement = make(text, span, parsed_head.name, options, end)
-        return replace(imported, if_absent=bool(head["absent"]))
+        of_columns = (_COLUMNS_OF_FILE,) if head["columns"] else ()
+        return replace(
+            imported, if_absent=bool(head["absent"]), facts=facts, warnings=(*imported.warnings, *of_columns)
+        )
+    if head["columns"]:
+        raise StatementSyntaxError(
+            "INPUT and OUTPUT belong to the model of a file",
+            span=Span(head.start("columns"), head.end("columns")),
+            hint="leave them out: the query has the columns",
+        )
     select = _query(text, end, span, dialect)
     statement = _statement(text, span, parsed_head, options, select, dialect)
     if re.search(r"\bcustom_holiday\b", text[select.end : span.end], re.IGNORECASE):
@@ -136,7 +149,7 @@ def read_create_model(text: str, span: Span, dialect: Dialect) -> Statement:
             "holidays come from a country, by holiday_region, or from a column of yours with ARIMA_PLUS_XREG"
         )
         statement = replace(statement, warnings=(*statement.warnings, f"custom_holiday has no effect: {why}"))
-    return replace(statement, if_absent=bool(head["absent"]))
+    return replace(statement, if_absent=bool(head["absent"]), facts=facts)
 
 
 def _names_file(options: Sequence[Attribute]) -> bool:
@@ -207,7 +220,7 @@ def _statement(
     if head.transform is not None:
         _check_transform(text, head.transform, model, attributes)
     others = {name.text.casefold() for name in labels} | {
-        option_text(options.get("data_split_col")).casefold()
+        option_text(options.get(key)).casefold() for key in ("data_split_col", INITIAL_CENTRES)
     }
     transformation = TransformItems("", {}, ())
     if head.transform is not None:
@@ -226,7 +239,6 @@ def _statement(
         model=model,
         attributes=tuple(attributes),
         columns=_columns(span, head.transform, transformation, dialect)
-        or _all_but(options.get(INITIAL_CENTRES), span, dialect)
         or (_pair_columns(reader, head, span, dialect) if is_factorization else ()),
         labels=labels,
         into=(head.name,),
@@ -251,18 +263,6 @@ def _pair_columns(
     places = (option.value.span if option else head.name.span for option in map(reader.find, PAIR))
     items = (move_to(item, place) for item, place in zip(clause.items, places, strict=True))
     return (replace(clause, items=tuple(items), only=True),)
-
-
-def _all_but(option: Attribute | None, span: Span, dialect: Dialect) -> tuple[ColumnClause, ...]:
-    """Return the columns but one that names the first centres of clusters and is no feature; nothing without it."""
-    column = option_text(option)
-    if option is None or not column:
-        return ()
-    item = f"'(?!(?i:{re.escape(column)})$).*'"
-    return tuple(
-        replace(clause, only=True)
-        for clause in parse_clause(span, option.key_span.end, "COLUMN", item, dialect).columns
-    )
 
 
 def _warnings(options: Mapping[str, Attribute]) -> Iterator[str]:
@@ -330,8 +330,7 @@ def _unread_values(inside: str, dialect: Dialect) -> Iterator[tuple[Span, str]]:
         if len(option) < 3 or option[1].text != "=":
             continue
         key, value = option[0].text.casefold(), option[2:]
-        is_pairs = key == "labels" and [token.text for token in value[:2]] == ["[", "("]
-        if is_pairs or key in UNREAD:
+        if (key == "labels" and is_pairs(value)) or key in UNREAD:
             place = Span(value[0].start, value[-1].end)
             yield place, "NULL".ljust(place.end - place.start)
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl.data import Source
-from edl.errors import SemanticError, did_you_mean
+from edl.errors import SemanticError, Span, did_you_mean
 from sqlflow_edl.errors.spans import use_place_of
 from sqlflow_edl.extensions.bigquery_ml.functions import ModelFunction, read_rows
-from sqlflow_edl.syntax.ast import Statement
+from sqlflow_edl.syntax.ast import Constant, MapValue, Statement
 from sqlflow_edl.syntax.predict_calls import PredictCall
 
 Floats = npt.NDArray[np.float64]
@@ -170,6 +170,7 @@ class _Limits:
 
     numbers: tuple[str, float]
     categories: tuple[str, float]
+    of_columns: Mapping[str, float]  # other thresholds of some columns
 
 
 def _compare(before: pa.Table, rows: pa.Table, columns: Collection[str], call: PredictCall) -> pa.Table:
@@ -183,7 +184,19 @@ def _compare(before: pa.Table, rows: pa.Table, columns: Collection[str], call: P
             _metric(call, "categorical_metric_type", (_LARGEST, _DIVERGENCE)),
             _threshold(call, "categorical_default_threshold"),
         ),
+        {
+            name: _check_threshold(limit.value, name, limit.span)
+            for attribute in call.settings
+            if isinstance(attribute.value, MapValue)
+            for name, limit in attribute.value.items
+            if isinstance(limit, Constant)
+        },
     )
+    if unknown := limits.of_columns.keys() - set(columns):
+        name = min(unknown)
+        raise SemanticError(
+            f"there is no column {name} to compare", span=call.model.span, hint=did_you_mean(name, columns)
+        )
     common = [name for name in columns if name in before.column_names and name in rows.column_names]
     if not common:
         raise SemanticError(f"the rows have none of the columns {', '.join(columns)}", span=call.model.span)
@@ -207,6 +220,7 @@ def _compare_columns(
         then, now = before.column(name).combine_chunks(), rows.column(name).combine_chunks()
         is_number = _is_number(then.type) and _is_number(now.type)
         metric, threshold = limits.numbers if is_number else limits.categories
+        threshold = limits.of_columns.get(name, threshold)
         shares = _shares_of_numbers(then, now) if is_number else _shares_of_values(then, now)
         value = None if shares is None else _METRICS[metric](*shares)
         yield {
@@ -285,8 +299,12 @@ _METRICS: Mapping[str, Callable[[Floats, Floats], float]] = {
 
 def _threshold(call: PredictCall, name: str) -> float:
     value = _setting(call, name, _LIMIT)
+    return float(_LIMIT) if value == _LIMIT else _check_threshold(value, name, _place(call, name))
+
+
+def _check_threshold(value: object, name: str, span: Span) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise SemanticError(f"{name} is a number from 0 to 1", span=_place(call, name))
+        raise SemanticError(f"{name} is a number from 0 to 1", span=span)
     return float(value)
 
 

@@ -326,7 +326,10 @@ def forecast_rows(function: ModelFunction) -> pa.Table:
     if level is not None and not has_interval:
         level_attribute = function.find_setting("confidence_level")
         raise _no_quantiles(function, level_attribute.span if level_attribute else None)
-    rows, computed = function.predicted(training=not function.call.query)
+    if function.call.query and label.column not in function.source.schema(function.statement.select).names:
+        rows, computed = function.of_query(select_with_past(function, forecast, label))
+    else:
+        rows, computed = function.predicted(training=not function.call.query)
     rows = _first_steps(rows, forecast, horizon)
     columns = {name: rows.column(name) for name in forecast.series}
     columns |= {"forecast_timestamp": rows.column(forecast.time), "forecast_value": rows.column(computed[0])}

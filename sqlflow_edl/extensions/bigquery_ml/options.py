@@ -132,7 +132,7 @@ class OptionReader:
         if key in _SPECIAL:
             yield from _SPECIAL[key](self, option)
         elif (
-            key in ("model_type", INITIAL_CENTRES, *LABELS, *PAIR)
+            key in ("model_type", *LABELS, *PAIR)
             or key in _IGNORED
             or (key == "min_rel_progress" and self.kind != KMEANS)
         ):
@@ -179,8 +179,14 @@ def convert_value(value: Value) -> Value:
 def _candidates(value: Call) -> Sequence[Value]:
     """Return the arguments of a call, or the items of the list that is its only one."""
     if len(value.args) == 1 and isinstance(value.args[0], ListValue):
-        return value.args[0].items
+        return tuple(map(_plain_list, value.args[0].items))
     return value.args
+
+
+def _plain_list(value: Value) -> Value:
+    """Return the list of STRUCT([64, 32]), a candidate of a search, or another value as it is."""
+    is_struct = isinstance(value, Call) and value.function.upper() == "STRUCT" and len(value.args) == 1
+    return value.args[0] if is_struct and isinstance(value.args[0], ListValue) else value  # type: ignore[union-attr]
 
 
 def _constant(option: Attribute) -> object:
@@ -372,15 +378,29 @@ def _distance(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
 
 def _initial_centres(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
     method = option_text(option).upper()
-    if method == "CUSTOM":
-        reader.warn(option, "the start is k-means++")
-    elif method not in ("KMEANS++", "RANDOM"):
+    if method == "CUSTOM" and reader.find(INITIAL_CENTRES) is None:
+        reader.errors.append(
+            StatementSyntaxError(
+                f"{option.key} = 'CUSTOM' needs the column that marks the first centres",
+                span=option.value.span,
+                hint=f"{INITIAL_CENTRES} names it; it is true in one row for each cluster",
+            )
+        )
+    elif method not in ("CUSTOM", "KMEANS++", "RANDOM"):
         reader.refuse(
             option,
             f"{option.key} = {method} is not available",
             "leave it out: the start is k-means++",
         )
     yield from ()
+
+
+def _initial_column(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
+    if option_text(reader.find("kmeans_init_method")).upper() == "CUSTOM":
+        yield replace(option, key="model.init_column")
+    else:
+        hint = "leave it out, or write kmeans_init_method = 'CUSTOM'"
+        reader.refuse(option, f"{option.key} needs kmeans_init_method = 'CUSTOM'", hint, at_key=True)
 
 
 def _feedback(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
@@ -456,6 +476,7 @@ _SPECIAL: Mapping[str, Callable[[OptionReader, Attribute], Iterator[Attribute]]]
     "l1_reg": _penalty,
     "l2_reg": _penalty,
     "kmeans_init_method": _initial_centres,
+    INITIAL_CENTRES: _initial_column,
     "num_clusters": _clusters,
     "holiday_region": _holidays,
     "feedback_type": _feedback,

@@ -44,14 +44,14 @@ _ENCODERS: Mapping[str, _Encoder] = {
     "FEATURE_CROSS": _Encoder("CROSS", 1, "ML.FEATURE_CROSS(STRUCT(a, b))"),
 }
 # other functions of BigQuery ML
-_OTHERS = ("MULTI_HOT_ENCODER", "NGRAMS", "NORMALIZER")
+_OTHERS = ("NGRAMS", "NORMALIZER")
 _SCALERS = ("MAX_ABS_SCALER", "ROBUST_SCALER")  # that STANDARDIZE stands for
-_WORDS = ("BAG_OF_WORDS", "TF_IDF")
+_WORDS = ("BAG_OF_WORDS", "MULTI_HOT_ENCODER", "TF_IDF")
 _SPLITS = ("SPLIT", "STRING_SPLIT")
 _MOST_WORDS = 1000  # of a vocabulary without a size
 _MOST_DEGREES = 4
 _CROSSES = 2  # columns
-_CROSSED = "CROSS(size=1000,keys=["  # not longer than ML.FEATURE_CROSS(STRUCT(
+_CROSSED = "CROSS(size=900,keys=["  # not longer than ML.FEATURE_CROSS(STRUCT(
 _IMPUTED = ("mean", "median", "most_frequent")
 _PARTS = {
     "YEAR": "YEAR",

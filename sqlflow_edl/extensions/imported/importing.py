@@ -28,6 +28,7 @@ from sqlflow_edl.extensions.imported.options import ImportOptions, read_options
 from sqlflow_edl.extensions.imported.statement import PATH
 from sqlflow_edl.extensions.imported.trees import bind_trees, weights_of
 from sqlflow_edl.reports import text
+from sqlflow_edl.reports.models import read_facts
 from sqlflow_edl.reports.plan import Row
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax.ast import Statement
@@ -71,6 +72,8 @@ def import_model(registry: Registry, statement: Statement, file: Path | None = N
         record = ModelRecord(NAME, job_spec.framework, 0, {}, statement.text)
         with set_missing_spans(name.span):
             version = registry.save(str(name), archive, record)
+            if facts := read_facts(statement.facts):
+                registry.describe(str(name), facts)
     reference = f"{name}@{version}"
     columns = ", ".join(job_spec.columns[:8]) + (", …" if len(job_spec.columns) > 8 else "")
     label = job_spec.label

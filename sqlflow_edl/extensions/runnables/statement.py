@@ -14,7 +14,7 @@ from edl.jobs.job_folder import JobFolder
 from edl.program.importing import is_installed
 from edl.program.user_model import PATH_VARIABLE, search_path
 from edl.run import runnable
-from edl.run.containers import PERMITTED, find_engine, is_permitted
+from edl.run.containers import check_image
 from edl.run.result_tables import store
 from edl.runnable import RunnablePlace
 from edl.spec import Query
@@ -188,7 +188,8 @@ def _program(statement: Statement, *, on_kubernetes: bool) -> Runnable:
         file = _file(image)
         return Runnable(file.name, file, statement.command, tables)
     if not on_kubernetes:
-        _check_container(image, statement)
+        with set_missing_spans(image.span):
+            check_image(str(image), elsewhere=f"--on kubernetes; or {_local_form(statement)}")
     if not (statement.command and statement.command[0].endswith(".py")):
         raise SemanticError(
             f"the statement names no program of the image {image}",
@@ -197,23 +198,6 @@ def _program(statement: Statement, *, on_kubernetes: bool) -> Runnable:
         )
     program, *arguments = statement.command
     return Runnable(program, None, tuple(arguments), tables)
-
-
-def _check_container(image: Name, statement: Statement) -> None:
-    """Raise SemanticError if the image cannot run on this machine."""
-    if not find_engine():
-        raise SemanticError(
-            f"{image} is an image, which docker or podman runs, and neither is here",
-            span=image.span,
-            hint=f"--on kubernetes; or {_local_form(statement)}",
-        )
-    if not is_permitted(str(image)):
-        raise SemanticError(
-            f"no statement may run the image {image} here",
-            span=image.span,
-            hint=f"permit images by their beginnings: {PERMITTED}={str(image).partition(':')[0]}; "
-            f"or {_local_form(statement)}",
-        )
 
 
 def _file(image: Name) -> Path:

@@ -9,12 +9,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from edl import spec
-from sqlflow_edl.analysis.models.base import Architecture, Length, Model
+from edl.errors import SemanticError
+from sqlflow_edl.analysis.models.base import Architecture, Length, MarkedRows, Model
 from sqlflow_edl.analysis.models.parts import assemble_unlabelled
 from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.values import Setting
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TOLERANCE = AttributeRow(
     "train.tolerance",
@@ -54,6 +61,13 @@ SCALE = AttributeRow(
     "Divide numbers by their standard deviation, by default; without it they only lose their mean.",
     aliases=("scale_features", "standardize_features", "model.standardize_features"),
 )
+INITIAL = AttributeRow(
+    "model.init_column",
+    "text",
+    "Selected column that is true in as many rows as there are clusters: their first centres. It is not a feature.",
+    aliases=("init_column", "kmeans_init_col", "model.kmeans_init_col"),
+)
+MOST_NUMBERS = 100_000  # of initial centres, which the JobSpec holds
 # The start is near the result, so few and small steps are enough.
 _DEFAULTS: Mapping[str, Setting] = {
     "optimizer": "adam",
@@ -131,6 +145,32 @@ def _deep_size(job: spec.JobSpec) -> int:
     return layers + job.label.outputs * dims[-1]
 
 
+def _start_from_rows(job: spec.JobSpec, rows: pa.Table | None, count: int) -> spec.JobSpec:
+    """Return the JobSpec with the features of the marked rows as initial centres."""
+    from edl.features import Features
+    from edl.features.transform import compute_vectors
+
+    clusters, width = job.label.outputs, sum(map(spec.width, job.features))
+    if rows is None or count != clusters:
+        marked = f"{count:,} rows are" if count != 1 else "1 row is"
+        raise SemanticError(
+            f"{marked} marked as first centres, and there are {clusters} clusters",
+            hint="the column is true in one row for each cluster, and false or NULL in the others",
+        )
+    if clusters * width > MOST_NUMBERS:
+        raise SemanticError(
+            f"{clusters} centres of {width} features are too many to be given",
+            hint=f"at most {MOST_NUMBERS:,} numbers are possible; leave it out for a start by k-means++",
+        )
+    [batch] = rows.combine_chunks().to_batches()
+    centres = compute_vectors(Features(*job.inputs["features"]), batch)
+    if len({tuple(centre) for centre in centres.tolist()}) < clusters:
+        raise SemanticError("marked rows have equal features, so their clusters would have the same centre")
+    initial = tuple(tuple(float(f"{number:.9g}") for number in centre) for centre in centres.tolist())
+    model = msgspec.structs.replace(job.model, params={**job.model.params, "initial_centres": initial})
+    return msgspec.structs.replace(job, model=model)
+
+
 def _size(job: spec.JobSpec) -> int:
     return job.label.outputs * sum(map(spec.width, job.features))
 
@@ -139,13 +179,14 @@ MODELS = (
     Model(
         "KMeans",
         "Clusters by mini-batch k-means (Sculley, 2010) with a k-means++ start; TRAIN without a LABEL.",
-        (CLUSTERS, TOLERANCE, DISTANCE, SCALE),
+        (CLUSTERS, TOLERANCE, DISTANCE, SCALE, INITIAL),
         aliases=("MiniBatchKMeans", "KMeansClustering"),
         task="clustering",
         frameworks=("torch",),
         architecture=Architecture("clusters", assemble_unlabelled, size=_size),
         defaults=_DEFAULTS,
         length=_LENGTH,
+        marked_rows=MarkedRows(INITIAL.name, _start_from_rows),
     ),
     Model(
         "DeepEmbeddedClustering",

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edl import features as fc
 from edl.embeddings.placement import refuse_sequence
 from edl.errors import SemanticError
+from edl.features.transform import compute_vectors
+from edl.frameworks.torch.layers import Concatenated
 from edl.spec import Feature
 
 LARGEST = float(np.float32(1e30))
@@ -298,3 +301,22 @@ def test_a_number_of_trees_that_is_not_finite_is_missing() -> None:
 def test_a_column_of_trees_that_makes_no_sense_is_an_error(make: Any, message: str) -> None:
     with pytest.raises(SemanticError, match=message):
         make()
+
+
+ROWS_OF_VECTORS = pa.RecordBatch.from_pydict(
+    {"a": [1.0, None, 7.5], "b": ["x", "z", None], "c": ["p q", "q", ""]}
+)
+LETTERS = fc.vocabulary("b", ["x", "y"])
+NUMBER = fc.standardize("a", mean=2.0, std=4.0)
+
+
+def test_vectors_are_what_a_model_concatenates() -> None:
+    features = fc.Features(NUMBER, fc.one_hot(LETTERS), fc.piecewise_linear("a", [0.0, 2.0, 8.0]))
+    arrays = {name: torch.as_tensor(array) for name, array in features.transform(ROWS_OF_VECTORS).items()}
+    expected = Concatenated(features)(arrays).numpy()
+    np.testing.assert_array_equal(compute_vectors(features, ROWS_OF_VECTORS), expected)
+
+
+def test_a_vector_that_a_model_learns_is_refused() -> None:
+    with pytest.raises(SemanticError, match="that a model learns"):
+        compute_vectors(fc.Features(NUMBER, fc.embedding(LETTERS, dim=2)), ROWS_OF_VECTORS)

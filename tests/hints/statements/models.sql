@@ -170,8 +170,8 @@ SELECT k AS user, n AS item, x FROM t TO TRAIN MatrixFactorization« » LABEL x 
 -- as: \1(tags\2
 SELECT tags, y FROM t TO TRAIN SequenceRegressor WITH epochs = 1 COLUMN «VOCABULARIZE(tags)» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.choice _of_image
--- hint: write {}, which is here without an image
+-- site: sqlflow_edl.analysis.choice choose
+-- hint: write {}, which needs no image
 -- take: write (DNNRegressor), which
 SELECT x, y FROM t TO TRAIN «some/image:v1/DNNRegressor» WITH epochs = 1 LABEL y INTO m;
 
@@ -180,3 +180,26 @@ SELECT x, y FROM t TO TRAIN «some/image:v1/DNNRegressor» WITH epochs = 1 LABEL
 -- take: or ML.DESCRIBE_DATA\(TABLE my_table\)
 -- as: ML.DESCRIBE_DATA(TABLE t)
 SELECT * FROM «ML.CORRELATION(TABLE t)»;
+
+-- site: sqlflow_edl.syntax.model_functions 
+-- hint: write SELECT * FROM ML.DESCRIBE_DATA(TABLE my_table)
+-- take: write SELECT \* FROM (ML.DESCRIBE_DATA\(TABLE my_table\))
+-- as: ML.DESCRIBE_DATA(TABLE t)
+SELECT * FROM «ML.TFDV_DESCRIBE(TABLE t)»;
+
+-- site: sqlflow_edl.syntax.model_functions 
+-- hint: write SELECT * FROM ML.VALIDATE_DATA_DRIFT(TABLE my_table, TABLE other_table)
+-- take: write SELECT \* FROM (ML.VALIDATE_DATA_DRIFT\(TABLE my_table, TABLE other_table\))
+-- as: ML.VALIDATE_DATA_DRIFT(TABLE t, TABLE t)
+SELECT * FROM «ML.TFDV_VALIDATE(TABLE t)»;
+
+-- site: sqlflow_edl.syntax.predict_calls _limits
+-- hint: write [('my_column', 0.2)] AS {}
+-- take: write (\[\('my_column', 0.2\)\] AS numerical_thresholds)
+-- as: [('x', 0.2)] AS numerical_thresholds
+SELECT * FROM ML.VALIDATE_DATA_DRIFT(TABLE t, TABLE t, STRUCT(«[('x')] AS numerical_thresholds»));
+
+-- site: sqlflow_edl.extensions.bigquery_ml.create_model read_create_model
+-- hint: leave them out: the query has the columns
+-- take: leave them out: the query
+CREATE OR REPLACE MODEL bq «INPUT(x FLOAT64) »OPTIONS(model_type = 'BOOSTED_TREE_REGRESSOR', max_iterations = 1, input_label_cols = ['y']) AS SELECT x, y FROM t;

@@ -629,7 +629,7 @@ ALTER MODEL of_names RENAME TO free_name_3« now»;
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;
 ALTER MODEL of_names «SET OPTIONS()»;
 
--- site: sqlflow_edl.extensions.bigquery_ml.alter_model _read_option
+-- site: sqlflow_edl.extensions.bigquery_ml.model_facts read_fact
 -- hint: write {}
 -- take: write (labels = .*)
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_names;

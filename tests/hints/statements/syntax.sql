@@ -201,6 +201,11 @@ CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols =
 -- take: leave it out: the start
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3«, kmeans_init_method = 'FIRST'») AS SELECT x, w FROM t;
 
+-- site: sqlflow_edl.extensions.bigquery_ml.options _initial_column
+-- hint: leave it out, or write kmeans_init_method = 'CUSTOM'
+-- take: leave it out, or
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3«, kmeans_init_col = 'w'») AS SELECT x, w FROM t;
+
 -- site: sqlflow_edl.extensions.bigquery_ml.create_model 
 -- hint: write CREATE MODEL … TRANSFORM(…) OPTIONS(…) AS SELECT …
 -- take: write CREATE MODEL … (TRANSFORM)\(…\) (OPTIONS)\(…\) AS SELECT …

@@ -87,6 +87,10 @@ def test_a_program_of_clusters_measures_distances(golden: Callable[[str, bytes],
         metrics=("inertia", "silhouette"),
     )
     golden("programs/kmeans_torch.py", generate(clusters).files["model.py"])
+    params = {"init_column": "first", "initial_centres": ((0.5, -1.0, 1.0), (2.25, 0.0, 0.0))}
+    given = msgspec.structs.replace(clusters, model=spec.Component("KMeans", params))
+    assert b"initial=INITIAL" in generate(given).files["model.py"]
+    golden("programs/kmeans_given_torch.py", generate(given).files["model.py"])
     params = {
         "pretrain_dims": (10, 3),
         "run_pretrain": True,

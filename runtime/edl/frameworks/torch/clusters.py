@@ -27,12 +27,21 @@ class Centres(nn.Module):
     The first rows that it sees give the centres: k-means++ (Arthur and Vassilvitskii, 2007) and iterations of Lloyd's
     algorithm, the best of several starts.
 
-    cosine: rows and centres have the length 1, so that the squared distance is twice the cosine distance.
+    cosine: rows and centres have the length 1, so that the squared distance is twice the cosine distance. initial:
+    (clusters, width) features of the rows from which Lloyd's algorithm starts instead.
     """
 
-    def __init__(self, clusters: int, width: int, *, cosine: bool = False) -> None:
+    def __init__(
+        self,
+        clusters: int,
+        width: int,
+        *,
+        cosine: bool = False,
+        initial: Sequence[Sequence[float]] | None = None,
+    ) -> None:
         super().__init__()
         self._cosine = cosine
+        self._initial = initial
         self.centres = nn.Parameter(torch.zeros(clusters, width))
         self._started = False
 
@@ -41,9 +50,15 @@ class Centres(nn.Module):
         if not self._started:
             self._started = True
             with torch.no_grad():
-                self.centres.copy_(first_centres(rows, len(self.centres)))
+                self.centres.copy_(self._start(rows))
         centres = nn.functional.normalize(self.centres, dim=1) if self._cosine else self.centres
         return squared_distances(rows, centres)
+
+    def _start(self, rows: torch.Tensor) -> torch.Tensor:
+        if self._initial is None:
+            return first_centres(rows, len(self.centres))
+        initial = torch.tensor(self._initial, dtype=rows.dtype, device=rows.device)
+        return _improve_centres(rows, nn.functional.normalize(initial, dim=1) if self._cosine else initial)
 
 
 def squared_distances(rows: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:

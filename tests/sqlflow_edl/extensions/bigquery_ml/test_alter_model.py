@@ -45,6 +45,29 @@ def facts_of(session: Session, model: str) -> dict[str, str]:
     return {row["name"]: row["value"] for row in rows if row["section"] == "description"}
 
 
+def test_create_model_keeps_the_same_facts(session: Session) -> None:
+    session.run(
+        "CREATE MODEL told OPTIONS(model_type='BOOSTED_TREE_REGRESSOR', max_iterations=1, input_label_cols=['y'], "
+        "description = 'what y is', labels = [('team', 'sales'), ('stage', 'trial')], friendly_name = NULL, "
+        "expiration_timestamp = TIMESTAMP '2030-01-02') AS SELECT * FROM t"
+    )
+    assert facts_of(session, "told") == {
+        "description": "what y is",
+        "labels": "team: sales, stage: trial",
+        "expiration_timestamp": "2030-01-02 00:00:00 UTC",
+    }
+    session.run("ALTER MODEL told SET OPTIONS(labels = NULL)")
+    assert "labels" not in facts_of(session, "told")
+
+
+def test_a_wrong_fact_of_create_model_is_an_error_at_its_place(session: Session) -> None:
+    with pytest.raises(SQLFlowError, match="description has another form") as raised:
+        session.parse(
+            "CREATE MODEL told OPTIONS(model_type='LINEAR_REG', input_label_cols=['y'], description = 3) AS SELECT 1"
+        )
+    assert raised.value.span is not None
+
+
 def test_a_model_keeps_its_description_labels_and_expiration(session: Session) -> None:
     [result] = session.run(
         "ALTER MODEL taken SET OPTIONS(description = 'it''s \"y\"', friendly_name = \"y\", -- a comment\n"

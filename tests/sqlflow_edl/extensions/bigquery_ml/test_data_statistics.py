@@ -64,6 +64,34 @@ def test_equal_rows_are_not_apart_and_other_ones_are(session: Session) -> None:
     assert far["A key"] == ("L_INFTY", 1.0, True)
 
 
+def test_single_columns_have_limits_of_their_own(session: Session) -> None:
+    tables = "(SELECT 1 AS x, 5 AS y, 'a' AS k), (SELECT 2 AS x, 5 AS y, 'b' AS k)"
+    settings = (
+        "STRUCT([('x', 1.0)] AS numerical_thresholds, [('k', 0.75), ('y', 0)] AS categorical_thresholds)"
+    )
+    found = rows(session, f"SELECT * FROM ML.VALIDATE_DATA_DRIFT({tables}, {settings})")
+    assert {row["input"]: row["threshold"] for row in found} == {"x": 1.0, "y": 0.0, "k": 0.75}
+    assert {row["input"] for row in found if row["is_anomaly"]} == {"k"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ("[('z', 0.1)]", "there is no column z to compare"),
+        ("[('x', 2)]", "x is a number from 0 to 1"),
+        ("[('x')]", "these are no thresholds of columns"),
+        ("[('x', 0.1), 3]", "these are no thresholds of columns"),
+    ],
+)
+def test_a_wrong_limit_of_a_column_is_an_error_at_its_place(
+    session: Session, limits: str, message: str
+) -> None:
+    text = "SELECT * FROM ML.VALIDATE_DATA_DRIFT((SELECT 1 AS x), (SELECT 2 AS x), STRUCT({} AS numerical_thresholds))"
+    with pytest.raises(SQLFlowError, match=message) as raised:
+        rows(session, text.format(limits))
+    assert raised.value.span is not None
+
+
 def test_settings_choose_the_metric_and_the_limit_of_categories(session: Session) -> None:
     settings = (
         "STRUCT('jensen_shannon_divergence' AS categorical_metric_type, 1.0 AS categorical_default_threshold)"

@@ -6,7 +6,7 @@ import pytest
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.syntax import parse
-from sqlflow_edl.syntax.ast import Call, Constant, Statement
+from sqlflow_edl.syntax.ast import Call, Statement
 
 
 def create(options: str, query: str = "SELECT 1 AS x, 2 AS label") -> Statement:
@@ -84,13 +84,25 @@ def test_a_country_and_a_lowest_value_of_a_forecast_are_attributes() -> None:
     assert (found["forecast.holidays"], found["forecast.non_negative"]) == ("US", True)
 
 
-def test_the_first_centres_are_no_feature() -> None:
-    statement = create(
+def test_a_column_marks_the_first_centres() -> None:
+    found = attributes(
         "model_type='kmeans', num_clusters=2, kmeans_init_method='CUSTOM', kmeans_init_col='is first'"
     )
-    [[item]] = [clause.items for clause in statement.columns]
-    assert isinstance(item.value, Constant)
-    assert item.value.value == r"(?!(?i:is\ first)$).*"
+    assert found == {"model.n_clusters": 2, "model.init_column": "is first"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("kmeans_init_method='CUSTOM'", "'CUSTOM' needs the column that marks the first centres"),
+        ("kmeans_init_method='RANDOM', kmeans_init_col='a'", "needs kmeans_init_method = 'CUSTOM'"),
+        ("kmeans_init_col='a'", "needs kmeans_init_method = 'CUSTOM'"),
+        ("kmeans_init_method='FIRST'", "is not available"),
+    ],
+)
+def test_the_method_and_the_column_of_first_centres_belong_together(options: str, message: str) -> None:
+    with pytest.raises(SQLFlowError, match=message):
+        create(f"model_type='kmeans', num_clusters=2, {options}")
 
 
 def test_an_expiration_may_be_any_expression() -> None:
@@ -123,3 +135,21 @@ def test_a_label_that_transform_computes_is_a_column_of_the_query() -> None:
     )
     assert statement.select == 'SELECT edl_rows.*, LN(y) AS "log y" FROM (\nSELECT x, y FROM t\n) AS edl_rows'
     assert "select it in queries of ML.EVALUATE" in statement.warnings[0]
+
+
+def test_candidates_of_a_search_may_be_lists() -> None:
+    found = create(
+        "model_type='dnn_classifier', hidden_units=HPARAM_CANDIDATES([STRUCT([8, 4]), STRUCT([2])])"
+    )
+    [units] = [each.value for each in found.attributes if each.key == "model.hidden_units"]
+    assert isinstance(units, Call)
+    assert [[item.value for item in part.items] for part in units.args] == [[8, 4], [2]]  # type: ignore[union-attr]
+
+
+def test_columns_of_a_file_are_not_of_a_training() -> None:
+    with pytest.raises(SQLFlowError, match="INPUT and OUTPUT belong to the model of a file"):
+        parse("CREATE MODEL m INPUT(x FLOAT64) OUTPUT(y STRING) OPTIONS(model_type='linear_reg') AS SELECT 1")
+    [statement] = parse(
+        "CREATE MODEL m INPUT(x FLOAT64, z STRING) OUTPUT(y FLOAT64) OPTIONS(model_type='onnx', model_path='m.onnx')"
+    )
+    assert any("the file names its columns" in warning for warning in statement.warnings)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
-from sklearn.metrics import davies_bouldin_score
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score, davies_bouldin_score
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.session.session import Session
@@ -94,6 +95,46 @@ def test_the_davies_bouldin_index_equals_scikit_learn(session: Session) -> None:
     assert row["davies_bouldin_index"] == pytest.approx(
         wanted, rel=0.1
     )  # of the means of the rows, not the centres
+
+
+@pytest.mark.parametrize("start", [(5, 6, 7), (0, 1, 2)])
+def test_given_centres_are_where_lloyds_algorithm_starts(session: Session, start: tuple[int, ...]) -> None:
+    fill(session, "numbered", POINTS.append_column("row", pa.array(range(len(POINTS)))))
+    list(
+        session.run(
+            f"SELECT x, y, row IN {start} AS first FROM numbered TO TRAIN KMeans "
+            "WITH model.n_clusters = 3, model.init_column = first, validation.fraction = 0 INTO given"
+        )
+    )
+    found = last(session, "SELECT cluster FROM PREDICT(given, (SELECT * FROM numbered))")[
+        "cluster"
+    ].to_numpy()
+    scaled = (PLACES - PLACES.mean(axis=0)) / PLACES.std(axis=0)
+    expected = KMeans(3, init=scaled[list(start)], n_init=1).fit(scaled)
+    assert adjusted_rand_score(expected.labels_, found) > 0.98
+    centroids = last(session, "SELECT DISTINCT feature FROM ML.CENTROIDS(MODEL given)")
+    assert sorted(centroids["feature"].to_pylist()) == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("marks", "message"),
+    [
+        ("row < 4", "4 rows are marked as first centres, and there are 3 clusters"),
+        ("row = 0", "1 row is marked"),
+        ("NULL::BOOLEAN", "0 rows are marked"),
+        ("'yes'", "first is a text, and what marks rows is a boolean, or 0 and 1"),
+    ],
+)
+def test_as_many_rows_are_marked_as_there_are_clusters(session: Session, marks: str, message: str) -> None:
+    fill(session, "numbered", POINTS.append_column("row", pa.array(range(len(POINTS)))))
+    with pytest.raises(SQLFlowError, match=message) as raised:
+        list(
+            session.run(
+                f"SELECT x, y, {marks} AS first FROM numbered "
+                "TO TRAIN KMeans WITH model.n_clusters = 3, model.init_column = first INTO wrong"
+            )
+        )
+    assert raised.value.span is not None
 
 
 @pytest.mark.soak
