@@ -125,7 +125,7 @@ def _of_sqlflow(name: str) -> Choice | None:
     return choice if choice and not has_module(package) else None
 
 
-def _looked_up(name: ast.Name) -> OwnModel | None:
+def _find_own_model(name: ast.Name) -> OwnModel | None:
     """Return the user's model of that name. The error for a class of a framework names the model that is here."""
     try:
         return user_model.look_up(name)
@@ -146,7 +146,7 @@ def _choose_user_model(name: ast.Name, statement: ast.Statement) -> Choice:
     if "/" in name.text or (
         "." in name.text and not (of_sqlflow and (other or not has_module(_OF_SQLFLOW[:-1])))
     ):
-        user_code = _looked_up(name)
+        user_code = _find_own_model(name)
         return Choice(user_model.entry(name, user_code, statement), own=user_code)
     if other:
         raise OtherModelError(other.message, other.replacement, span=name.span, hint=other.hint)

@@ -108,8 +108,11 @@ def entry(name: ast.Name, user_code: OwnModel | None, statement: ast.Statement) 
             attribute.key for attribute in attributes if attribute.key.casefold().startswith("model.")
         )
         names += [key[len("model.") :] for key in prefixed]
+    of_all_models = Dictionary(TRAIN)  # as model.optimizer is
     rows = (
-        _attribute(user_code, parameter) for parameter in dict.fromkeys(names) if not _is_reserved(parameter)
+        _attribute(user_code, parameter)
+        for parameter in dict.fromkeys(names)
+        if parameter.isidentifier() and of_all_models.find(f"model.{parameter}") is None
     )
     frameworks = (user_code.framework,) if user_code.framework else ("keras", "torch")
     return Model(
@@ -133,11 +136,6 @@ def substitute_model(statement: ast.Statement) -> Model:
         if not key.startswith(("optimizer.", "loss.", "schedule."))
     )
     return Model("", "", tuple(rows), architecture=ARCHITECTURE)
-
-
-def _is_reserved(parameter: str) -> bool:
-    """Return True if `model.parameter` is an attribute of every model, as model.optimizer is."""
-    return not parameter.isidentifier() or Dictionary(TRAIN).find(f"model.{parameter}") is not None
 
 
 def _attribute(user_code: OwnModel, parameter: str) -> AttributeRow:

@@ -157,7 +157,7 @@ class Patience:
     @contextmanager
     def answer(self) -> Iterator[None]:
         """Provide a context that waits for an answer. A server that is silent is reported like one that is gone."""
-        with _watched(self._server):
+        with _watch_server(self._server):
             yield
 
     def next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
@@ -192,7 +192,7 @@ _silent: dict[Peer, float] = {}  # servers that have not answered a request yet,
 
 
 @contextmanager
-def _watched(server: Peer) -> Iterator[None]:
+def _watch_server(server: Peer) -> Iterator[None]:
     """Provide a context in which the silence of a server is reported. One thread watches all of them, as requests are
     too many for a thread each.
     """

@@ -65,11 +65,12 @@ def apply(
         del readings[name]
     source.read_as(readings)
     for name, error in misfits.items():
-        if not csv_readings.are_alike(
-            present[name], _readings_of_schema(trained, present)[name]
-        ) and _is_passed(schema(), name, present[name]):
-            error.hint = _hint(trained)
-            raise error
+        if not csv_readings.are_alike(present[name], _readings_of_schema(trained, present)[name]):
+            types = {field.name.casefold(): str(field.type) for field in schema()}
+            in_query = csv_readings.OF_TYPES.get(types.get(name.casefold(), ""))
+            if in_query == present[name].partition(" ")[0]:  # so that it probably is the column of the file
+                error.hint = _hint(trained)
+                raise error
 
 
 def _hint(trained: spec.Query) -> str:
@@ -107,12 +108,6 @@ def _types(query: spec.Query) -> dict[str, str]:
     """Map columns of the query, in lower case, to the plain readings of their types."""
     kinds = {field.name.casefold(): csv_readings.OF_TYPES.get(field.type) for field in query.schema}
     return {name: kind for name, kind in kinds.items() if kind is not None}
-
-
-def _is_passed(schema: pa.Schema, name: str, reading: str) -> bool:
-    """Return True if the query has the column with the type of the file, so that it probably is that column."""
-    types = {field.name.casefold(): str(field.type) for field in schema}
-    return csv_readings.OF_TYPES.get(types.get(name.casefold(), "")) == reading.partition(" ")[0]
 
 
 def _mentions(select: str, name: str) -> bool:

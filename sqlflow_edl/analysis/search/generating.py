@@ -42,10 +42,12 @@ RUN, BUCKETS = 3, 256  # characters of the runs in a text, and the most buckets 
 MOST_CHARACTERS = 64  # of texts on average, of which the runs are looked at
 TEXTS = 100  # different texts of a column from which on they are looked at
 MOST_DISTINCT = 0.5  # share of texts that are different, below which a text is a category, too
-RIDGE, LEAST_OF_TEXTS = (
-    100.0,
+RIDGE = 100.0  # penalty of the regression on parts of texts
+LEAST_OF_TEXTS, LEAST_OF_LABEL = (
     0.005,
-)  # penalty of the regression on parts of texts, and least share of the rest
+    0.002,
+)  # share of the rest, and of the label's variance, that they explain
+DEVIATIONS_OF_TEXTS = 1.5  # by which that is above 0; parts that say nothing make other rows worse
 STRONG = 0.05  # share of the label's variance: candidates with such a feature are tried early
 CROSS, GROUP_DIFFERENCE = "CROSS", "GROUP_DIFFERENCE"
 VOCABULARIZE, NGRAMS = "VOCABULARIZE", "NGRAMS"
@@ -118,7 +120,8 @@ def generate_features(rows: pa.Table, label: str, names: Collection[str], count:
     ranked = sorted(_pairs(columns, rest), key=lambda pair: -pair[0])
     of_rest = float(np.square(rest).sum() / np.square(targets).sum())
     is_strong = bool(ranked) and ranked[0][0] * of_rest >= STRONG
-    of_texts = tuple(_features_of_texts(usable, names, rest, CELLS // max(1, count)))
+    least = max(LEAST_OF_TEXTS, LEAST_OF_LABEL / of_rest)
+    of_texts = tuple(_features_of_texts(usable, names, rest, least, CELLS // max(1, count)))
     return Generated(tuple(_choose(ranked)), of_texts, is_strong)
 
 
@@ -238,11 +241,11 @@ def _features_of(first: _Column, second: _Column) -> Iterator[tuple[GeneratedFea
 
 
 def _features_of_texts(
-    rows: pa.Table, names: Collection[str], rest: Floats, most: int
+    rows: pa.Table, names: Collection[str], rest: Floats, least: float, most: int
 ) -> Iterator[GeneratedFeature]:
     """Yield the words, or the runs of characters, of the columns of texts that explain a share of the rest by them.
 
-    most: values of each row that there is room for.
+    least: share of the rest. most: values of each row that there is room for.
     """
     for name in names:
         array = plain_array(rows[name].combine_chunks())
@@ -251,7 +254,7 @@ def _features_of_texts(
         is_category = distinct < MOST_DISTINCT * (len(array) - array.null_count)
         for operator, read, size in ((VOCABULARIZE, _read_words, WORDS), (NGRAMS, _read_runs, BUCKETS)):
             parts = read(array)
-            if parts is not None and _gain_of_parts(parts, rest) > LEAST_OF_TEXTS:
+            if parts is not None and _gain_of_parts(parts, rest) > least:
                 yield GeneratedFeature(operator, name, name if is_category else "", min(size, most))
                 break
 
@@ -286,12 +289,17 @@ def _read_runs(array: pa.Array) -> Floats | None:
 
 
 def _gain_of_parts(parts: Floats, rest: Floats) -> float:
-    """Return the share of the rest of a third of the rows that a ridge regression of the other rows explains."""
+    """Return the share of the rest of a third of the rows that a ridge regression of the other rows explains.
+
+    It is 0 where a regression that knows nothing may explain as much by chance.
+    """
     is_unseen = np.random.default_rng(0).permutation(len(parts)) % 3 == 0
     mean, centre = parts[~is_unseen].mean(axis=0), rest[~is_unseen].mean(axis=0)
     seen, unseen = parts[~is_unseen] - mean, parts[is_unseen] - mean
     squares = seen.T @ seen + RIDGE * np.eye(parts.shape[1])
     weights = np.linalg.solve(squares, seen.T @ (rest[~is_unseen] - centre))
     truth = rest[is_unseen] - centre
-    left, total = (float(np.square(of).sum()) for of in (truth - unseen @ weights, truth))
-    return 1 - left / total if total else 0.0
+    by_row = (np.square(truth) - np.square(truth - unseen @ weights)).sum(axis=1)
+    by_chance = DEVIATIONS_OF_TEXTS * by_row.std() / np.sqrt(len(by_row))
+    total = float(np.square(truth).sum())
+    return float(by_row.sum()) / total if total and by_row.mean() > by_chance else 0.0

@@ -80,4 +80,4 @@ def test_a_job_cannot_wait_for_more_workers_than_it_has(
 ) -> None:
     statement = TRAIN.format(epochs=1, how="num_workers = 2")
     assert main(["run", "-e", statement, *brief(points), "--min-workers", "3", "--dry-run"]) != exit_codes.OK
-    assert "kubernetes.min_workers is 3, and the job has 2 workers" in capsys.readouterr().out
+    assert "kubernetes.min_workers is 3, and the job has 2 workers" in capsys.readouterr().err
