@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from edl.errors import Advice
 from sqlflow_edl.syntax.kinds import Kind
 
 CALLS_GOOGLE = "it calls a service of Google's; models here are trained on your rows, or imported from a file"
@@ -17,7 +18,7 @@ INSTEAD = {
     "GENERATE_TEXT": CALLS_GOOGLE,
     "MULTI_HOT_ENCODER": _IN_TRANSFORM,
     "PROCESS_DOCUMENT": CALLS_GOOGLE,
-    "TFDV_DESCRIBE": "write SELECT * FROM ML.DESCRIBE_DATA(TABLE my_table)",
+    "TFDV_DESCRIBE": Advice("write ML.DESCRIBE_DATA", "ML.DESCRIBE_DATA"),
     "TFDV_VALIDATE": "write SELECT * FROM ML.VALIDATE_DATA_DRIFT(TABLE my_table, TABLE other_table)",
     "TF_IDF": _IN_TRANSFORM,
     "TRANSCRIBE": CALLS_GOOGLE,

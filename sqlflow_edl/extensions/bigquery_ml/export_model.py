@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from edl.errors import SemanticError, Span, StatementSyntaxError, did_you_mean
+from edl.errors import Advice, SemanticError, Span, StatementSyntaxError, did_you_mean
 from edl.extension_loader import load
 from edl.models.registry.base import Registry
 from sqlflow_edl.backends.exporting import AS_PMML, export_file
@@ -75,6 +75,10 @@ def _path_of(uri: str, span: Span) -> Path:
         return Path(uri)
     if parts.scheme == "file":
         return Path(unquote(parts.path))
+    name = Path(unquote(parts.path)).name
+    file = name if Path(name).suffix else f"{name or 'my_model'}.onnx"
     raise SemanticError(
-        f"a model is exported to a file of this machine, not to {parts.scheme}", span=span, hint=_EXAMPLE
+        f"a model is exported to a file of this machine, not to {parts.scheme}",
+        span=span,
+        hint=Advice(f"write OPTIONS(URI = '{file}')", f"'{file}'") if "'" not in file else _EXAMPLE,
     )

@@ -78,7 +78,7 @@ SELECT x, w, y FROM t TO TRAIN DNNLinearCombinedRegressor COLUMN CROSS([BUCKETIZ
 -- first: SELECT x, reverse(k) AS k, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_reversed;
 SELECT x, k, y FROM t TO EVALUATE of_reversed «WITH validation.unseen_only = true»;
 
--- site: sqlflow_edl.analysis.choice _looked_up
+-- site: sqlflow_edl.analysis.choice _find_own_model
 -- hint: write TO TRAIN {}
 -- take: write TO TRAIN (.+)
 SELECT x, k FROM t TO TRAIN «tf.estimator.DNNClassifier» LABEL k INTO m;
@@ -180,12 +180,6 @@ SELECT x, y FROM t TO TRAIN «some/image:v1/DNNRegressor» WITH epochs = 1 LABEL
 -- take: or ML.DESCRIBE_DATA\(TABLE my_table\)
 -- as: ML.DESCRIBE_DATA(TABLE t)
 SELECT * FROM «ML.CORRELATION(TABLE t)»;
-
--- site: sqlflow_edl.syntax.model_functions 
--- hint: write SELECT * FROM ML.DESCRIBE_DATA(TABLE my_table)
--- take: write SELECT \* FROM (ML.DESCRIBE_DATA\(TABLE my_table\))
--- as: ML.DESCRIBE_DATA(TABLE t)
-SELECT * FROM «ML.TFDV_DESCRIBE(TABLE t)»;
 
 -- site: sqlflow_edl.syntax.model_functions 
 -- hint: write SELECT * FROM ML.VALIDATE_DATA_DRIFT(TABLE my_table, TABLE other_table)

@@ -73,6 +73,12 @@ EXPORT MODEL of_numbers OPTIONS(uri = 'a.onnx'«, uri = 'b.onnx'»);
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 EXPORT MODEL of_numbers «OPTIONS(URI = 3)»;
 
+-- site: sqlflow_edl.extensions.bigquery_ml.export_model _path_of
+-- hint: write OPTIONS(URI = '{}')
+-- take: write OPTIONS\(URI = ('.+')\)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+EXPORT MODEL of_numbers OPTIONS(URI = «'gs://bucket/of_bucket.onnx'»);
+
 -- site: sqlflow_edl.syntax.lookalikes 
 -- hint: write SHOW MODELS
 -- take: write (SHOW MODELS)
