@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from sqlflow_edl.backends.kubernetes.following import START_LOOK
 from tests.kubernetes.process import Cluster
 from tests.sqlflow_edl.backends.kubernetes.kubeconfig import write_kubeconfig
 from tests.sqlflow_edl.backends.kubernetes.play import Play, Told
+
+
+@pytest.fixture(autouse=True)
+def frequent_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs are polled as often as while they start, so that no test waits for a poll."""
+    monkeypatch.setattr("sqlflow_edl.backends.kubernetes.following.CALM_LOOK", START_LOOK)
 
 
 @pytest.fixture
