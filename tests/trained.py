@@ -178,7 +178,7 @@ def fed(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, np.ndarray]:
 
 
 def forest_of(archive: Archive) -> Forest:
-    """The trees, as the commands read them, those of XGBoost in another process."""
+    """The trees, as the commands read them; the commands read XGBoost in another process."""
     if archive.spec.framework == "lightgbm":
         return of_lightgbm(archive.weights()["booster"].tobytes().decode())
     import xgboost

@@ -142,13 +142,8 @@ class Submitter:
             run = RunSpec(spec.framework, threads=self._local.threads)
             ClusterFolder(job.path).write_run_spec(with_surroundings(run))
         with JobRecorder(ClusterFolder(job.path)) as record:
-
-            def both(event: ProcessEvent) -> None:
-                record(event)
-                follower.progress(event)
-
-            keeps_best = spec.search is not None
-            return self._local.run(job, spec.framework, both, weights=weights, keeps_best=keeps_best)
+            report, keeps_best = _reporter(record, follower), spec.search is not None
+            return self._local.run(job, spec.framework, report, weights=weights, keeps_best=keeps_best)
 
     def leave(
         self,
@@ -185,12 +180,18 @@ def _run_in_container(
         JobRecorder(ClusterFolder(job.path)) as record,
         TrainingProcess.start_in_image(spec.image, spec.framework, job.path) as process,
     ):
+        report, keeps_best = _reporter(record, follower), spec.search is not None
+        return process.run(job.program, job.path, report, weights=weights, keeps_best=keeps_best)
 
-        def both(event: ProcessEvent) -> None:
-            record(event)
-            follower.progress(event)
 
-        return process.run(job.program, job.path, both, weights=weights, keeps_best=spec.search is not None)
+def _reporter(record: JobRecorder, follower: Follower) -> Callable[[ProcessEvent], None]:
+    """Return a function that records an event of a training process and shows it to the user."""
+
+    def report(event: ProcessEvent) -> None:
+        record(event)
+        follower.progress(event)
+
+    return report
 
 
 def _copy_rows(pinned: Pinned, folder: Path) -> None:

@@ -119,7 +119,7 @@ class Double:
             return messages.told(status(400, "DoubleFailed", told), 400)
 
     def _workloads(self, request: Request, namespace: str, name: str = "") -> Answer:
-        """What Kueue has not admitted, with its reason."""
+        """Return the workloads that Kueue has not admitted, with its reason."""
         user = self.access.user(request.headers.get("authorization", ""))
         if not user.is_administrator:
             return messages.told(status(403, "Forbidden", "no right to read workloads"), 403)

@@ -277,7 +277,7 @@ def _by(way: str, answers: Callable[[test_skew.Case], pa.Table]) -> Callable[[Ca
             return
         yield Pair("", _distance(found, wanted.filter(some), way))
 
-    check.__doc__ = f"Predictions by this way ({way}) are those of the statement."
+    check.__doc__ = f"Predictions by this way ({way}) equal the statement's."
     return check
 
 

@@ -62,7 +62,7 @@ def find_unfit_columns(
 def columns_of_large_ids(
     features: Iterable[Column], columns: Collection[str], *, hashed: bool = False
 ) -> list[str]:
-    """Return those of the columns that hold ids of categories which would be others if a double rounded them.
+    """Return the columns with ids of categories that a double may round to other ids.
 
     features: categories, too. hashed: also columns that are hashed, of which the ids are not known.
     """

@@ -61,4 +61,4 @@ def _read_sources(
         )
     from sqlflow_edl.backends.kubernetes import image_sources
 
-    return image_sources.read(image, place.settings(statement.attributes))
+    return image_sources.read_sources(image, place.settings(statement.attributes))

@@ -26,7 +26,7 @@ PARTING = 10.0  # seconds to retry the removal of the Job
 _HOPELESS = ("InvalidImageName", "ErrImageNeverPull", "ImagePullBackOff", "CreateContainerConfigError")
 
 
-def read(image: str, settings: KubernetesSettings) -> ImageSources:
+def read_sources(image: str, settings: KubernetesSettings) -> ImageSources:
     """Return the build and the models of an image. settings: of the job that will train one of them.
 
     Raises ClusterError if no pod of the image runs, with the reason, SpecError if it lists no models.

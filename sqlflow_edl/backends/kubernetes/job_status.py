@@ -102,7 +102,7 @@ class WorkloadStatus(msgspec.Struct):
 
 
 class QueuedWorkload(msgspec.Struct):
-    """What Kueue admits: a Job, a pod, or a group of pods."""
+    """Workload that Kueue admits: a Job, a pod, or a group of pods."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
     status: WorkloadStatus = msgspec.field(default_factory=WorkloadStatus)

@@ -91,7 +91,7 @@ QUEUED: dict[str, Any] = {
 }
 
 
-def queued(worker: dict[str, Any] = QUEUED, least: int = 2) -> Deployment:
+def queued_deployment(worker: dict[str, Any] = QUEUED, least: int = 2) -> Deployment:
     return Deployment("job-1", "ns", "20-1", worker, QUEUED, uid="u", policy=Policy(min_workers=least))
 
 
@@ -100,19 +100,19 @@ def worker(number: int, incarnation: int = 0) -> Instance:
 
 
 def test_the_first_workers_are_a_group_named_like_its_first_pod_and_others_are_admitted_alone() -> None:
-    group = PodGroup(queued())
+    group = PodGroup(queued_deployment())
     names_of = [group.join(each, lambda key: False) for each in (worker(0), worker(1), worker(2))]
     assert names_of == ["job-1-worker-0-0", "job-1-worker-0-0", ""]
     assert group.join(Instance("ps-0", "ps"), lambda key: False) == ""
 
 
-@pytest.mark.parametrize("each", [queued(least=1), queued({"spec": QUEUED["spec"]})])
+@pytest.mark.parametrize("each", [queued_deployment(least=1), queued_deployment({"spec": QUEUED["spec"]})])
 def test_there_is_no_group_without_a_queue_or_a_least_number(each: Deployment) -> None:
     assert PodGroup(each).join(worker(0), lambda key: False) == ""
 
 
 def test_a_lost_member_is_replaced_in_its_group_and_a_group_that_is_over_by_another_one() -> None:
-    group, ended = PodGroup(queued()), {("worker-0", 0)}
+    group, ended = PodGroup(queued_deployment()), {("worker-0", 0)}
     for each in (worker(0), worker(1)):
         group.join(each, lambda key: False)
     assert group.join(worker(0, 1), ended.__contains__) == "job-1-worker-0-0"
@@ -122,11 +122,11 @@ def test_a_lost_member_is_replaced_in_its_group_and_a_group_that_is_over_by_anot
 
 
 def test_the_next_master_finds_the_group_in_the_pods() -> None:
-    manifest = pod(queued(), worker(1), 3, group="job-1-worker-0-0")
+    manifest = pod(queued_deployment(), worker(1), 3, group="job-1-worker-0-0")
     assert manifest["metadata"]["annotations"] == {
         names.QUEUE_GROUP_SIZE: "2",
         names.QUEUE_GROUP_REPEATS: "false",
     }
-    group = PodGroup(queued())
+    group = PodGroup(queued_deployment())
     group.observe([msgspec.convert({"metadata": manifest["metadata"]}, Pod)])
     assert group.join(worker(0, 1), lambda key: False) == "job-1-worker-0-0"
