@@ -22,7 +22,7 @@ from sqlflow_edl.analysis.checks import labels
 from sqlflow_edl.analysis.checks.duplicates import Duplicates
 from sqlflow_edl.analysis.checks.entities import repeated_entities
 from sqlflow_edl.analysis.checks.predictors import LabelledRows, Score
-from sqlflow_edl.analysis.checks.text_expressions import read_column
+from sqlflow_edl.analysis.checks.text_expressions import describe_doubt, read_column
 from sqlflow_edl.analysis.checks.text_readings import NumberReading, TextReading, read_texts
 from sqlflow_edl.analysis.checks.warning import (
     BY_CHANCE,
@@ -240,9 +240,7 @@ def _reading_warning(column: str, reading: TextReading, dialect: str, is_label: 
     advice = f"select {expression} AS {expressions.name(column, dialect)}"
     if what == "numbers" and not (is_label or reading.ambiguous):
         advice += ", or write train.text_numbers = convert"
-    if reading.ambiguous:
-        doubt = "a fraction behind the comma" if what == "numbers" else "the month before the day"
-        advice += f" (of {reading.ambiguous!r} no text tells whether it has {doubt})"
+    advice += describe_doubt(reading)
     return DataWarning(column, message, advice)
 
 

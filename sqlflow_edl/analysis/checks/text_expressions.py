@@ -43,6 +43,7 @@ _DATES: Mapping[str, tuple[str, str, str, str]] = {
     "spark": ("TO_DATE({}, '{}')", "dd", "MM", "yyyy"),
     "trino": ("TRY(DATE_PARSE({}, '{}'))", "%d", "%m", "%Y"),
 }
+_SHORT_YEARS = {"%Y": "%y", "YYYY": "YY", "yyyy": "yy"}
 _TIMES: Mapping[str, str] = {
     "duckdb": "TRY_CAST({} AS TIMESTAMP)",
     "bigquery": "SAFE_CAST({} AS DATETIME)",
@@ -61,6 +62,18 @@ def read_column(column: str, reading: TextReading, dialect: str) -> str | None:
     if isinstance(reading, NumberReading):
         return number(column, reading, dialect)
     return _date(column, reading, dialect)
+
+
+def describe_doubt(reading: TextReading) -> str:
+    """Return the words, in brackets, for a text that no other text gives one meaning; empty without such a text."""
+    if not reading.ambiguous:
+        return ""
+    doubt = "a fraction behind the comma"
+    if isinstance(reading, DateReading):
+        doubt = (
+            "the day, the month or the year first" if reading.has_short_year else "the month before the day"
+        )
+    return f" (of {reading.ambiguous!r} no text tells whether it has {doubt})"
 
 
 def number(column: str, reading: NumberReading, dialect: str) -> str:
@@ -100,5 +113,5 @@ def _date(column: str, reading: DateReading, dialect: str) -> str | None:
     if dialect not in _DATES:
         return None
     function, day, month, year = _DATES[dialect]
-    words = {"d": day, "m": month, "y": year}
+    words = {"d": day, "m": month, "y": _SHORT_YEARS[year] if reading.has_short_year else year}
     return function.format(text, reading.mark.join(words[part] for part in reading.order))

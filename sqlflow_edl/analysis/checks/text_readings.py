@@ -20,12 +20,19 @@ from sqlflow_edl.analysis.checks.warning import FEWEST_ROWS
 from sqlflow_edl.analysis.statistics.fitting import ValueCounts
 
 ALMOST_ALL = 0.9  # share of the rows that a reading explains; of an enumeration hardly one does
+MOST = 0.5  # the same where all other texts stand for a value that is not known
+UNKNOWN_VALUES = frozenset(
+    ("", "?", "-", "--", ".", "..", "na", "n/a", "#n/a", "nan", "null", "nil", "none", "missing", "unknown")
+)
 FEW_VALUES = 20  # distinct plain whole numbers that are as good as categories
 _MOST_EXCEPTIONS = 5  # distinct texts that a reading lists
 _CODE_DIGITS = 4  # digits that texts of one length have as codes, such as postcodes
+_MONTHS, _DAYS = 12, 31  # in a year, and at most in a month
+_SHORT = 2  # digits of a year without its century
 _DIGITS = r"\d+"
 _ISO = r"^\d{4}-\d{1,2}-\d{1,2}(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?$"
-_YEAR_LAST = r"^(?P<first>\d{1,2})(?P<mark>[./-])(?P<second>\d{1,2})[./-]\d{4}$"
+_YEAR_LAST = r"^(?P<first>\d{1,2})(?P<mark>[./-])(?P<second>\d{1,2})[./-](?P<year>\d{4})$"
+_SHORT_YEAR = r"^(?P<first>\d{1,2})(?P<mark>[./-])(?P<second>\d{1,2})[./-](?P<year>\d{2})$"
 _YEAR_FIRST = r"^\d{4}(?P<mark>[./])\d{1,2}[./]\d{1,2}$"
 
 
@@ -62,11 +69,13 @@ class NumberReading(_Reading):
 class DateReading(_Reading):
     """Dates in texts. order: of day, month and year, as `dmy`; `iso` with or without a time of day.
 
-    mark: between the parts. Ambiguous is 1/2/2024, in which the day may be first or second.
+    mark: between the parts. has_short_year: the year has two digits. Ambiguous is 1/2/2024, in which the day may be
+    first or second, and 25/12/23, in which the year may be first.
     """
 
     order: str
     mark: str = "-"
+    has_short_year: bool = False
 
 
 TextReading = NumberReading | DateReading
@@ -103,7 +112,8 @@ def _read_numbers(texts: pa.Array, rows: Ints) -> NumberReading | None:
     decimal = max(matching, key=lambda candidate: int(rows[matching[candidate]].sum()))
     numbers = matching[decimal]
     share = float(rows[numbers].sum() / rows.sum())
-    if share < ALMOST_ALL or _are_codes(texts.filter(pa.array(numbers)), whole=bool(numbers.all())):
+    are_codes = _are_codes(texts.filter(pa.array(numbers)), whole=bool(numbers.all()))
+    if are_codes or share < _least_share(texts, numbers):
         return None
     readable = bare.filter(pa.array(numbers))
     if pc.any(pc.match_substring(texts.filter(pa.array(numbers)), " ")).as_py():
@@ -123,6 +133,12 @@ def _read_numbers(texts: pa.Array, rows: Ints) -> NumberReading | None:
     )
 
 
+def _least_share(texts: pa.Array, is_read: Bools) -> float:
+    """Return the share of the rows that a reading must explain, by the texts that it does not explain."""
+    others = _unread_texts(texts, is_read, len(UNKNOWN_VALUES) + 1)
+    return MOST if UNKNOWN_VALUES.issuperset(text.casefold() for text in others) else ALMOST_ALL
+
+
 def _are_codes(texts: pa.Array, *, whole: bool) -> bool:
     """Return True for digits that name something: with leading zeros, of one length, or few whole numbers."""
     if pc.any(pc.match_substring_regex(texts, r"^0\d")).as_py():
@@ -134,28 +150,39 @@ def _are_codes(texts: pa.Array, *, whole: bool) -> bool:
 
 
 def _read_dates(texts: pa.Array, rows: Ints) -> DateReading | None:
-    for order, pattern in (("iso", _ISO), ("ymd", _YEAR_FIRST), ("dmy", _YEAR_LAST)):
+    for order, pattern in (("iso", _ISO), ("ymd", _YEAR_FIRST), ("", _YEAR_LAST), ("", _SHORT_YEAR)):
         dates = _matches(texts, pattern)
         share = float(rows[dates].sum() / rows.sum())
-        if share < ALMOST_ALL:
+        if share < _least_share(texts, dates):
             continue
         readable = texts.filter(pa.array(dates))
-        others = _unread_texts(texts, dates)
+        reading = DateReading(share=share, others=_unread_texts(texts, dates), order=order)
         if order == "iso":
-            return DateReading(share=share, others=others, order=order)
+            return reading
         parts = pc.extract_regex(readable, pattern)
-        mark = parts.field("mark")[0].as_py()
-        if order == "ymd":
-            return DateReading(share=share, others=others, order=order, mark=mark)
-        first, second = (
-            int(pc.max(parts.field(part).cast(pa.int64())).as_py()) for part in ("first", "second")
-        )
-        if first > 12 and second > 12:
-            return None
-        ambiguous = readable[0].as_py() if max(first, second) <= 12 else ""
-        order = "mdy" if second > 12 else "dmy"
-        return DateReading(share=share, others=others, ambiguous=ambiguous, order=order, mark=mark)
+        reading = replace(reading, mark=parts.field("mark")[0].as_py())
+        return reading if order else _order_parts(reading, readable[0].as_py(), parts)
     return None
+
+
+def _order_parts(reading: DateReading, text: str, parts: pa.StructArray) -> DateReading | None:
+    """Return the reading with the order of day and month before the year, by the largest of each; None without one.
+
+    text: one of the dates. A year of two digits may also be first, unless it is too large for a day.
+    """
+    first, second, year = (
+        int(pc.max(parts.field(part).cast(pa.int64())).as_py()) for part in ("first", "second", "year")
+    )
+    has_short_year = pc.max(pc.utf8_length(parts.field("year"))).as_py() == _SHORT
+    if min(first, second) > _MONTHS or max(first, second) > _DAYS:
+        return None
+    is_open = max(first, second) <= _MONTHS or (has_short_year and second <= _MONTHS and year <= _DAYS)
+    return replace(
+        reading,
+        order="mdy" if second > _MONTHS else "dmy",
+        ambiguous=text if is_open else "",
+        has_short_year=has_short_year,
+    )
 
 
 def _matches(texts: pa.Array, pattern: str) -> Bools:
@@ -163,6 +190,6 @@ def _matches(texts: pa.Array, pattern: str) -> Bools:
     return flags
 
 
-def _unread_texts(texts: pa.Array, is_read: Bools) -> tuple[str, ...]:
+def _unread_texts(texts: pa.Array, is_read: Bools, most: int = _MOST_EXCEPTIONS + 1) -> tuple[str, ...]:
     others = texts.filter(pa.array(~is_read))
-    return tuple(dict.fromkeys(others[: _MOST_EXCEPTIONS + 1].to_pylist()))
+    return tuple(dict.fromkeys(others[:most].to_pylist()))

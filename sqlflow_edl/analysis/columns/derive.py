@@ -16,6 +16,7 @@ from edl import spec
 from edl.errors import Span
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.data import is_id, is_named_as_id
+from sqlflow_edl.analysis.checks.text_expressions import describe_doubt, read_column
 from sqlflow_edl.analysis.checks.text_readings import NumberReading, decimal_mark, read_texts
 from sqlflow_edl.analysis.columns.categories import date_part, words
 from sqlflow_edl.analysis.columns.cells import Cells
@@ -281,20 +282,26 @@ def left_out(draft: Draft, statistics: Statistics, schema: Schema) -> tuple[str,
                 column,
                 f"its number is different in {rows}, as an id is; name it in COLUMN to use it anyway",
             )
-        use = (
-            _use_of_sentences(column)
-            if column_statistics.longest >= SENTENCE
-            else "name it in COLUMN to use it anyway"
-        )
+        use = _use_of_texts(column, column_statistics, schema.dialect) or "name it in COLUMN to use it anyway"
         return column, f"its text is different in {rows}; {use}"
     if Want.TEXT in draft.wants and _is_free_text(column_statistics):
         function = f"HASH({expressions.argument(column)})"
-        use = f"write {function} in COLUMN to use it anyway"
-        if column_statistics.longest >= SENTENCE:
-            use = _use_of_sentences(column)
+        use = (
+            _use_of_texts(column, column_statistics, schema.dialect)
+            or f"write {function} in COLUMN to use it anyway"
+        )
         return column, f"most of its texts occur once; {use}"
     return None
 
 
-def _use_of_sentences(column: str) -> str:
-    return f"write NGRAMS({expressions.argument(column)}, 3, 4096) in COLUMN to use its words"
+def _use_of_texts(column: str, statistics: ColumnStatistics, dialect: str) -> str:
+    """Return how to use sentences, or texts that are numbers or dates; empty for others."""
+    if statistics.longest >= SENTENCE:
+        return f"write NGRAMS({expressions.argument(column)}, 3, 4096) in COLUMN to use its words"
+    reading = read_texts(statistics.counts)
+    expression = read_column(column, reading, dialect) if reading else None
+    if reading is None or expression is None:
+        return ""
+    what = "numbers" if isinstance(reading, NumberReading) else "dates"
+    selected = f"{expression} AS {expressions.name(column, dialect)}"
+    return f"the texts are {what}: select {selected}{describe_doubt(reading)}"

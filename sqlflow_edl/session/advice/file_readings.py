@@ -1,60 +1,144 @@
-"""Notes on files of text in queries of DuckDB, which reads them by its own rules: columns that stay texts there."""
+"""Notes on files of text in queries of DuckDB, which reads them by its own rules.
+
+Its rules leave columns as texts, divide a file into other columns, or guess the order of day, month and year.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from edl.data import Source
+from edl.data.names import quote_part
 from edl.data.url import SourceURL, parse
 from edl.errors import SQLFlowError
 
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
 _FILE = re.compile(r"\b(?:FROM|JOIN)\s+'([^'\n*?]+\.(?:csv|tsv|txt)(?:\.gz|\.zst)?)'", re.IGNORECASE)
 _MOST_NAMED = 8
+_MOST_BYTES = 256 << 20  # of a file that is read once more for its notes
+_DIRECTIVE = re.compile("%[dmyY]")
+_ORDERS = ("dmy", "mdy", "ymd")  # that people write
+_PARTS = {"d": "day", "m": "month", "y": "year", "Y": "year"}
 
 
 def describe_file_readings(source: Source, select: str, described: set[str]) -> Iterator[str]:
-    """Yield a note for each file in a query with columns that only DuckDB's rules leave as texts.
+    """Yield notes for each file in a query that DuckDB's rules read otherwise than `edl.data.files.csv`, or by a guess.
 
-    Sources of files read such files as `edl.data.files.csv` does, and have no such notes. described: the paths that
-    were looked at before; each file is read once in a session, and its path is added.
+    Sources of files read such files by our rules, and have no such notes. described: the paths that were looked at
+    before; each file is read once in a session, and its path is added.
     """
     url = parse(source.url)
     if not isinstance(url, SourceURL) or url.scheme != "duckdb":
         return
-    for path in {*_FILE.findall(select)} - described:
+    for path in sorted({*_FILE.findall(select)} - described):
         described.add(path)
         with suppress(SQLFlowError):
-            if names := _find_texts(source, path):
-                listed = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
-                one = len(names) == 1
-                are, they = (
-                    ("is text", "it is a number or time")
-                    if one
-                    else ("are texts", "they are numbers or times")
-                )
-                yield f"DuckDB reads {path} by rules of its own, and {listed} {are}; with --source {path}, {they}"
+            if Path(path).is_file() and Path(path).stat().st_size <= _MOST_BYTES:
+                yield from _describe_file(path, source.schema(f"SELECT * FROM '{path}'"))
 
 
-def _find_texts(source: Source, path: str) -> list[str]:
-    """Return the columns of a file that are texts for DuckDB alone."""
+def _describe_file(path: str, schema: pa.Schema) -> Iterator[str]:
+    """Yield the notes on a file. schema: of its columns as DuckDB reads them."""
+    from edl.sources.duckdb.engine import open_database
+
+    with open_database() as connection:
+        yield from _describe_columns(connection, path, schema)
+        yield from _describe_dates(connection, path, schema)
+
+
+def _describe_columns(connection: duckdb.DuckDBPyConnection, path: str, schema: pa.Schema) -> Iterator[str]:
+    """Yield a note if DuckDB alone finds other columns in a file, or if columns are texts for DuckDB alone."""
     import pyarrow.types as types
 
     from edl.data.files import csv
     from edl.data.files.csv_readings import TEXT
-    from edl.sources.duckdb.engine import open_database
 
-    url = parse(path) if Path(path).is_file() else None
-    texts = (
-        [field.name for field in source.schema(f"SELECT * FROM '{path}'") if types.is_string(field.type)]
-        if isinstance(url, SourceURL)
-        else []
+    url = parse(path)
+    if not isinstance(url, SourceURL):
+        return
+    with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
+        files = csv.open_files(connection, [path], url, Path(folder))
+    names, dialect = schema.names, files.dialects[0]
+    if len(names) != len(dialect.names) and not dialect.unnamed_last:
+        listed, ours = _list_names(names), _list_names(dialect.names)
+        yield f"DuckDB reads {path} as the columns {listed}; with --source {path}, they are {ours}"
+        return
+    readings = files.readings
+    texts = [
+        field.name
+        for field in schema
+        if types.is_string(field.type) and readings.get(field.name, TEXT) != TEXT
+    ]
+    if texts:
+        are, they = (
+            ("is text", "it is a number or time")
+            if len(texts) == 1
+            else (
+                "are texts",
+                "they are numbers or times",
+            )
+        )
+        rules = f"DuckDB reads {path} by rules of its own"
+        yield f"{rules}, and {_list_names(texts)} {are}; with --source {path}, {they}"
+
+
+def _describe_dates(connection: duckdb.DuckDBPyConnection, path: str, schema: pa.Schema) -> Iterator[str]:
+    """Yield a note for each column of dates or times if all of them fit several orders of day, month and year."""
+    import pyarrow.types as types
+
+    forms = connection.execute(f"SELECT DateFormat, TimestampFormat FROM sniff_csv('{path}')").fetchone()
+    for field in schema:
+        for has_type, option, form in zip(
+            (types.is_date, types.is_timestamp), ("dateformat", "timestampformat"), forms or (), strict=False
+        ):
+            if form and has_type(field.type):
+                yield from _describe_order(connection, path, field.name, option, form)
+
+
+def _describe_order(
+    connection: duckdb.DuckDBPyConnection, path: str, column: str, option: str, form: str
+) -> Iterator[str]:
+    """Yield a note if all dates of a column fit another order as well. form: the format that DuckDB chose."""
+    name, others = quote_part(column), _reorder(form)
+    if not others:
+        return
+    texts = f"(SELECT {name} FROM read_csv('{path}', all_varchar = true) WHERE {name} IS NOT NULL)"
+    fits = ", ".join(f"bool_and(try_strptime({name}, '{other}') IS NOT NULL)" for other in others)
+    fitting = connection.execute(f"SELECT {fits} FROM {texts}").fetchone() or ()
+    rivals = [other for other, fit in zip(others, fitting, strict=False) if fit]
+    if not rivals:
+        return
+    changed = f"strptime({name}, '{form}') <> strptime({name}, '{rivals[0]}')"
+    shown = connection.execute(
+        f"SELECT {name}, strptime({name}, '{form}')::DATE FROM {texts} WHERE {changed} LIMIT 1"
+    ).fetchone()
+    if shown is None:
+        return
+    order = "/".join(_PARTS[directive[1]] for directive in _DIRECTIVE.findall(form))
+    ways = " or ".join(f"read_csv('{path}', {option} = '{rival}')" for rival in rivals)
+    yield (
+        f"DuckDB reads {column} of {path} as {order}, so {shown[0]!r} is {shown[1]}, and no value tells if that is "
+        f"right; {ways} in place of '{path}' reads another order"
     )
-    if not isinstance(url, SourceURL) or not texts:
+
+
+def _reorder(form: str) -> list[str]:
+    """Return a format of dates with its day, month and year in other orders; empty if it has no such three."""
+    directives = {directive.lower(): directive for directive in _DIRECTIVE.findall(form)}
+    if sorted(directives) != ["%d", "%m", "%y"]:
         return []
-    with TemporaryDirectory(prefix="sqlflow-edl-") as folder, open_database() as connection:
-        readings = csv.open_files(connection, [path], url, Path(folder)).readings
-    return [name for name in texts if readings.get(name, TEXT) != TEXT]
+    between = _DIRECTIVE.sub("{}", form)
+    forms = [between.format(*(directives[f"%{part}"] for part in order)) for order in _ORDERS]
+    return [other for other in forms if other != form]
+
+
+def _list_names(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")

@@ -409,6 +409,17 @@ def test_an_error_of_the_query_has_its_place_and_a_hint(
     assert not caught.value.message.endswith((".", "!"))
 
 
+def test_an_error_in_a_csv_file_has_its_reason(source: Source, tmp_path: Path) -> None:
+    (tmp_path / "towns.csv").write_bytes("town,n\nKöln,1\n".encode("cp1252"))
+    with pytest.raises(SourceError, match=r"Line: \d: Invalid unicode .* not utf-8 encoded") as caught:
+        source.schema(f"SELECT * FROM '{tmp_path}/towns.csv'")
+    assert "--source FILE" in str(caught.value.hint)
+    numbers = "\n".join(map(str, range(30_000)))
+    (tmp_path / "late.csv").write_text(f"n\n{numbers}\nabc\n", encoding="utf-8")
+    with pytest.raises(SourceError, match='Line: 30002: Error when converting column "n"'):
+        list(source.stream(f"SELECT * FROM '{tmp_path}/late.csv'"))
+
+
 def test_no_setting_is_changed_by_an_error(source: Source) -> None:
     before = rows(source, "SELECT name, value FROM duckdb_settings()")
     with pytest.raises(SourceError):

@@ -454,5 +454,4 @@ SELECT «x», y FROM t TO EVALUATE of_twice;
 -- hint: a text of several ids has a delimiter: SEQUENCE(VOCABULARIZE(x, delimiter=","), 20)
 -- take: (SEQUENCE\(VOCABULARIZE\()x(, delimiter=","\), 20\))
 -- as: \1tags\2
--- then: own with a parameter features
-SELECT tags, y FROM t TO TRAIN DNNRegressor COLUMN «SEQUENCE(VOCABULARIZE(tags), 20)» LABEL y INTO m;
+SELECT tags, y FROM t TO TRAIN SequenceRegressor COLUMN «SEQUENCE(VOCABULARIZE(tags), 20)» LABEL y INTO m;

@@ -104,7 +104,7 @@ SELECT id, x, y FROM later TO TRAIN DNNRegressor WITH train.epochs = 1«, train.
 -- hint: write it in Keras or PyTorch, and name it with its module: my_module.MyModel
 -- take: (my_module.MyModel)
 -- then: my_module
-SELECT x, y FROM t TO TRAIN «LSTM» LABEL y INTO m;
+SELECT x, y FROM t TO TRAIN «ResNet» LABEL y INTO m;
 
 -- site: sqlflow_edl.analysis.inference.explanation explanation
 -- hint: write SELECT * FROM ML.PRINCIPAL_COMPONENTS(MODEL {})
@@ -162,7 +162,7 @@ SELECT k, n, x FROM t TO TRAIN «SVDpp» COLUMN VOCABULARIZE(k), VOCABULARIZE(n)
 -- site: sqlflow_edl.extensions.decomposition.matrix_factorization _assemble
 -- hint: name them: COLUMN VOCABULARIZE(user), VOCABULARIZE(item)
 -- take: name them: (COLUMN VOCABULARIZE\(user\), VOCABULARIZE\(item\))
-SELECT k AS user, n AS item, x FROM t TO TRAIN MatrixFactorization« » LABEL x INTO m;
+SELECT k AS user, n AS item, x FROM t TO TRAIN MatrixFactorization « »LABEL x INTO m;
 
 -- site: sqlflow_edl.extensions.sequences.models _assemble
 -- hint: make one with SEQ_CATEGORY_ID(x, 1000), or VOCABULARIZE(x, delimiter=" ")

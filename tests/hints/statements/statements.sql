@@ -594,7 +594,7 @@ SELECT * FROM «ML.ADVANCED_WEIGHTS(MODEL weighed)»;
 -- site: sqlflow_edl.extensions.bigquery_ml.weight_errors _inputs
 -- hint: write ML.WEIGHTS(MODEL {})
 -- take: write (ML.WEIGHTS\(MODEL of_logs\))
--- first: SELECT x, y FROM t TO TRAIN LinearRegressor COLUMN LOG(x) LABEL y INTO of_logs;
+-- first: SELECT id, y FROM t TO TRAIN LinearRegressor COLUMN LOG(id) LABEL y INTO of_logs;
 SELECT * FROM «ML.ADVANCED_WEIGHTS(MODEL of_logs)»;
 
 -- site: sqlflow_edl.extensions.bigquery_ml.functions _anomalies

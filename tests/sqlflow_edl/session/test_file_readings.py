@@ -38,3 +38,30 @@ def test_a_source_of_files_reads_them_by_our_rules(folder: Path) -> None:
 def test_a_file_that_is_not_there_has_no_note(folder: Path) -> None:
     with connect("duckdb:") as source:
         assert not [*describe_file_readings(source, "SELECT * FROM 'other.csv'", set())]
+
+
+@pytest.mark.parametrize(
+    ("dates", "said"),
+    [
+        (["1/2/2023", "3/4/2023"], "as day/month/year, so '1/2/2023' is 2023-02-01"),
+        (["01/02/23", "02/08/23"], "so '01/02/23' is 2001-02-23"),
+        (["1/2/2023 10:00:00", "3/4/2023 11:00:00"], "timestampformat = '%m/%d/%Y %H:%M:%S'"),
+        (["1/13/2023", "3/4/2023"], ""),
+        (["2/2/2023", "3/3/2023"], ""),
+        (["2023-01-02", "2023-03-04"], ""),
+    ],
+)
+def test_a_guessed_order_of_day_and_month_is_said(folder: Path, dates: list[str], said: str) -> None:
+    (folder / "days.csv").write_text("day,n\n" + "".join(f"{date},1\n" for date in dates), encoding="utf-8")
+    with connect("duckdb:") as source:
+        notes = [*describe_file_readings(source, "SELECT * FROM 'days.csv'", set())]
+    assert len(notes) == bool(said)
+    assert said in "".join(notes)
+
+
+def test_another_separator_of_ours_is_said(folder: Path) -> None:
+    rows = "".join(f"{n},1;{n},2;{n},3\n" for n in range(30))
+    (folder / "rents.csv").write_text(f"price;area;rent\n{rows}", encoding="utf-8")
+    with connect("duckdb:") as source:
+        [note] = describe_file_readings(source, "SELECT * FROM 'rents.csv'", set())
+    assert "column3; with --source rents.csv, they are price, area, rent" in note

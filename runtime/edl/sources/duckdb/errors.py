@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from itertools import chain
+from itertools import chain, takewhile
 
 import duckdb
 
@@ -33,6 +33,7 @@ _PLANNED = (
 _CONFLICT = re.compile(r"conflict|Failed to commit|violates .* constraint", re.IGNORECASE)
 _READ_ONLY = re.compile("attached in read-only mode")
 _LOCKED = "Could not set lock"
+_CSV_ERROR = "CSV Error on Line"
 _HOLDER = re.compile(r"lock is held in (.+? \(PID \d+\))")
 _HINTS = (
     (
@@ -54,6 +55,10 @@ _HINTS = (
     (
         r"required extension 'excel",
         "DuckDB would download an extension for it; without a source, or as the source, the file is read here",
+    ),
+    (
+        r"not utf-8 encoded",
+        "with --source FILE, it is read in its own encoding; or write read_csv('…', encoding = 'latin-1')",
     ),
     (r"INT128", "cast the column to DOUBLE or DECIMAL in the SELECT"),
     (r"within a transaction|transaction is aborted", "end the open transaction with COMMIT or ROLLBACK"),
@@ -194,7 +199,12 @@ def _find_reserved_word(connection: duckdb.DuckDBPyConnection, query: str, span:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".!")
+    """Return the first line of an error; of one in a CSV file, the reason as well, which stands below it."""
+    first, *others = str(error).splitlines() or [type(error).__name__]
+    if _CSV_ERROR in first:
+        reasons = takewhile(str.strip, (line for line in others if not line.startswith("Original Line")))
+        first = ": ".join([first.rstrip(".!"), *(line.strip() for line in reasons)])
+    return first.rstrip(".!")
 
 
 def _fixed_hint(message: str) -> str | None:

@@ -44,6 +44,15 @@ def test_the_texts_that_are_no_numbers_are_listed_by_their_frequency() -> None:
     assert found.lists_others
 
 
+@pytest.mark.parametrize("unknown", ["?", "N/A", "unknown", "-"])
+def test_half_of_the_texts_may_stand_for_a_value_that_is_not_known(unknown: str) -> None:
+    found = read(*NUMBERS, *[unknown] * 30)
+    assert found == NumberReading(share=40 / 70, others=(unknown,))
+    found = read(*DAYS, *[unknown] * 30)
+    assert isinstance(found, DateReading)
+    assert found.others == (unknown,)
+
+
 def test_more_texts_than_are_listed_are_not_all() -> None:
     found = read(*NUMBERS * 3, *"abcdefgh")
     assert found is not None
@@ -57,7 +66,8 @@ def test_more_texts_than_are_listed_are_not_all() -> None:
         ["1", "2", "3"] * 20,
         [f"{n:05d}" for n in range(40)],
         [str(n) for n in range(10_000, 10_040)],
-        [*NUMBERS, *["unknown"] * 10],
+        [*NUMBERS, *["sold out"] * 10],
+        [*NUMBERS, *["?"] * 50],
         NUMBERS[:10],
         [f"{n}/{n}/{n}" for n in NUMBERS],
         [f"192.168.0.{n}" for n in range(40)],
@@ -96,5 +106,19 @@ def test_dates_in_texts_are_read_by_the_order_of_their_parts(
     assert read(*texts) == DateReading(order=order, mark=mark, ambiguous=ambiguous)
 
 
+@pytest.mark.parametrize(
+    ("texts", "order", "ambiguous"),
+    [
+        ([f"{n % 12 + 1}/{n % 28 + 1}/24" for n in range(60)], "mdy", ""),
+        ([f"{n % 28 + 1}/{n % 12 + 1}/{n % 50 + 40}" for n in range(60)], "dmy", ""),
+        ([f"{n % 28 + 1}/{n % 12 + 1}/24" for n in range(60)], "dmy", "1/1/24"),
+        ([f"{n % 12 + 1:02}/{n % 12 + 1:02}/24" for n in range(60)], "dmy", "01/01/24"),
+    ],
+)
+def test_a_year_of_two_digits_may_be_first(texts: list[str], order: str, ambiguous: str) -> None:
+    assert read(*texts) == DateReading(order=order, mark="/", ambiguous=ambiguous, has_short_year=True)
+
+
 def test_texts_in_which_day_and_month_change_places_are_no_dates() -> None:
     assert read(*DAYS, *["3/25/2024", "3/26/2024"]) is None
+    assert read(*(f"{n % 40}-{n % 12 + 1:02}-24" for n in range(60))) is None, "there is no day 39"
