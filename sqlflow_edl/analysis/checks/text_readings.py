@@ -28,7 +28,6 @@ FEW_VALUES = 20  # distinct plain whole numbers that are as good as categories
 _MOST_EXCEPTIONS = 5  # distinct texts that a reading lists
 _CODE_DIGITS = 4  # digits that texts of one length have as codes, such as postcodes
 _MONTHS, _DAYS = 12, 31  # in a year, and at most in a month
-_SHORT = 2  # digits of a year without its century
 _DIGITS = r"\d+"
 _ISO = r"^\d{4}-\d{1,2}-\d{1,2}(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?$"
 _YEAR_LAST = r"^(?P<first>\d{1,2})(?P<mark>[./-])(?P<second>\d{1,2})[./-](?P<year>\d{4})$"
@@ -112,8 +111,9 @@ def _read_numbers(texts: pa.Array, rows: Ints) -> NumberReading | None:
     decimal = max(matching, key=lambda candidate: int(rows[matching[candidate]].sum()))
     numbers = matching[decimal]
     share = float(rows[numbers].sum() / rows.sum())
-    are_codes = _are_codes(texts.filter(pa.array(numbers)), whole=bool(numbers.all()))
-    if are_codes or share < _least_share(texts, numbers):
+    if share < MOST or (others := _list_others(texts, numbers, share)) is None:
+        return None
+    if _are_codes(texts.filter(pa.array(numbers)), whole=bool(numbers.all())):
         return None
     readable = bare.filter(pa.array(numbers))
     if pc.any(pc.match_substring(texts.filter(pa.array(numbers)), " ")).as_py():
@@ -126,17 +126,11 @@ def _read_numbers(texts: pa.Array, rows: Ints) -> NumberReading | None:
     is_ambiguous = both and len(separated) > 0 and "," in marks
     return NumberReading(
         share=share,
-        others=_unread_texts(texts, numbers),
+        others=others,
         ambiguous=separated[0].as_py() if is_ambiguous else "",
         symbols="".join(marks),
         decimal=decimal,
     )
-
-
-def _least_share(texts: pa.Array, is_read: Bools) -> float:
-    """Return the share of the rows that a reading must explain, by the texts that it does not explain."""
-    others = _unread_texts(texts, is_read, len(UNKNOWN_VALUES) + 1)
-    return MOST if UNKNOWN_VALUES.issuperset(text.casefold() for text in others) else ALMOST_ALL
 
 
 def _are_codes(texts: pa.Array, *, whole: bool) -> bool:
@@ -150,39 +144,35 @@ def _are_codes(texts: pa.Array, *, whole: bool) -> bool:
 
 
 def _read_dates(texts: pa.Array, rows: Ints) -> DateReading | None:
+    """Read dates by the order of their parts. A year of two digits may be first, unless it is too large for a day."""
     for order, pattern in (("iso", _ISO), ("ymd", _YEAR_FIRST), ("", _YEAR_LAST), ("", _SHORT_YEAR)):
         dates = _matches(texts, pattern)
         share = float(rows[dates].sum() / rows.sum())
-        if share < _least_share(texts, dates):
+        if share < MOST or (others := _list_others(texts, dates, share)) is None:
             continue
-        readable = texts.filter(pa.array(dates))
-        reading = DateReading(share=share, others=_unread_texts(texts, dates), order=order)
         if order == "iso":
-            return reading
+            return DateReading(share=share, others=others, order=order)
+        readable = texts.filter(pa.array(dates))
         parts = pc.extract_regex(readable, pattern)
-        reading = replace(reading, mark=parts.field("mark")[0].as_py())
-        return reading if order else _order_parts(reading, readable[0].as_py(), parts)
+        mark = parts.field("mark")[0].as_py()
+        if order:
+            return DateReading(share=share, others=others, order=order, mark=mark)
+        first, second, year = (
+            int(pc.max(parts.field(part).cast(pa.int64())).as_py()) for part in ("first", "second", "year")
+        )
+        if min(first, second) > _MONTHS or max(first, second) > _DAYS:
+            return None
+        is_short = pattern == _SHORT_YEAR
+        is_open = max(first, second) <= _MONTHS or (is_short and second <= _MONTHS and year <= _DAYS)
+        return DateReading(
+            share=share,
+            others=others,
+            ambiguous=readable[0].as_py() if is_open else "",
+            order="mdy" if second > _MONTHS else "dmy",
+            mark=mark,
+            has_short_year=is_short,
+        )
     return None
-
-
-def _order_parts(reading: DateReading, text: str, parts: pa.StructArray) -> DateReading | None:
-    """Return the reading with the order of day and month before the year, by the largest of each; None without one.
-
-    text: one of the dates. A year of two digits may also be first, unless it is too large for a day.
-    """
-    first, second, year = (
-        int(pc.max(parts.field(part).cast(pa.int64())).as_py()) for part in ("first", "second", "year")
-    )
-    has_short_year = pc.max(pc.utf8_length(parts.field("year"))).as_py() == _SHORT
-    if min(first, second) > _MONTHS or max(first, second) > _DAYS:
-        return None
-    is_open = max(first, second) <= _MONTHS or (has_short_year and second <= _MONTHS and year <= _DAYS)
-    return replace(
-        reading,
-        order="mdy" if second > _MONTHS else "dmy",
-        ambiguous=text if is_open else "",
-        has_short_year=has_short_year,
-    )
 
 
 def _matches(texts: pa.Array, pattern: str) -> Bools:
@@ -190,6 +180,12 @@ def _matches(texts: pa.Array, pattern: str) -> Bools:
     return flags
 
 
-def _unread_texts(texts: pa.Array, is_read: Bools, most: int = _MOST_EXCEPTIONS + 1) -> tuple[str, ...]:
-    others = texts.filter(pa.array(~is_read))
-    return tuple(dict.fromkeys(others[:most].to_pylist()))
+def _list_others(texts: pa.Array, is_read: Bools, share: float) -> tuple[str, ...] | None:
+    """Return the texts that a reading does not explain, or None if they are too many for a reading.
+
+    share: of the rows that it explains. The texts are the most frequent first, at most one more than are listed.
+    """
+    others = list(dict.fromkeys(texts.filter(pa.array(~is_read))[: len(UNKNOWN_VALUES) + 1].to_pylist()))
+    if share < ALMOST_ALL and not UNKNOWN_VALUES.issuperset(map(str.casefold, others)):
+        return None
+    return tuple(others[: _MOST_EXCEPTIONS + 1])
