@@ -9,14 +9,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from edl.frameworks import is_installed
 from edl.installation import install_extras
 
 Value = int | float | str | tuple[int, ...]
-TREES, LINEAR = "BoostedTrees", "Linear"
+TREES, LINEAR, DNN = "BoostedTrees", "Linear", "DNN"
+MEMBERS = "model.members"
 USUAL_LEAVES = 31  # of LightGBM
 Lines = tuple[tuple[str, str], ...]  # attributes as text: name, value
 
@@ -51,6 +52,11 @@ class Variant:
         return kind, self.framework
 
     @property
+    def is_single_network(self) -> bool:
+        """True for a network without members, which takes a sixth of the time of one with eight."""
+        return self.attributes.get(MEMBERS) == 1
+
+    @property
     def leaves(self) -> float:
         """Largest number of leaves of its trees."""
         depth = self.attributes.get("model.max_depth")
@@ -78,7 +84,7 @@ def _trees(framework: str, *, encodes: bool = False, generates: bool = False, **
 def _network(**parameters: Value) -> Variant:
     named = {"rate": "optimizer.learning_rate", "decay": "optimizer.weight_decay"}
     attributes = {named.get(name, f"model.{name}"): value for name, value in parameters.items()}
-    return Variant("DNN", "torch", attributes)
+    return Variant(DNN, "torch", attributes)
 
 
 PORTFOLIO = (
@@ -103,7 +109,7 @@ PORTFOLIO = (
     _trees("xgboost", rate=0.03, max_depth=9, min_child_weight=5.0, subsample=0.7, colsample_bytree=0.6),
     _trees("lightgbm", rate=0.05, num_leaves=15, colsample_bytree=0.6, extra_trees=True),
     _trees("lightgbm", rate=0.05, num_leaves=7, colsample_bytree=0.8, min_child_samples=10),
-    _network(hidden_units=(128,), dropout=0.0, rate=0.003, decay=0.05),
+    _network(hidden_units=(128, 64), dropout=0.2, members=1),
     _trees("xgboost", rate=0.05, max_depth=4, subsample=0.9, colsample_bytree=0.5, reg_lambda=3.0),
     _trees("lightgbm", rate=0.02, num_leaves=31, colsample_bytree=0.4, subsample=0.6, min_child_samples=5),
     _network(hidden_units=(512, 256), dropout=0.3, decay=0.01),
@@ -115,7 +121,7 @@ PORTFOLIO = (
     _trees("xgboost", rate=0.1, max_depth=2, subsample=0.8, colsample_bytree=0.7),
 )
 SHORT = 60.0  # seconds of a search, below which cheap models are tried first
-FIRST_TREES = 3  # of such a search, before linear models
+FIRST_TREES = 3  # of such a search, before a linear model and a network of one member
 FIRST_OF_SHORT = 8  # variants of such a search that are tried in their order, before results choose
 FEW_ROWS, LEAVES_OF_FEW = 10_000, 12  # training rows below which trees with about so many leaves come first
 FEWER, WIDE = 12, 300  # variants for more than so many columns, because their plans take long
@@ -155,13 +161,20 @@ def note_on_missing(framework: str) -> str:
 
 
 def sort_by_cost(candidates: Sequence[Variant], seconds: float) -> list[Variant]:
-    """Return the variants; of a search of few seconds, which may end before the last of them, the networks last."""
+    """Return the variants; of a search of few seconds, which may end before them, slow networks last."""
     if seconds >= SHORT:
         return list(candidates)
     trees = [variant for variant in candidates if variant.family == TREES]
-    linear = [variant for variant in candidates if variant.family == LINEAR]
-    networks = [variant for variant in candidates if variant.family not in (TREES, LINEAR)]
-    return [*trees[:FIRST_TREES], *linear, *trees[FIRST_TREES:], *networks]
+    cheap = [variant for variant in candidates if variant.family == LINEAR or variant.is_single_network]
+    others = [variant for variant in candidates if variant not in trees and variant not in cheap]
+    return [*trees[:FIRST_TREES], *cheap, *trees[FIRST_TREES:], *others]
+
+
+def cut_cost(candidate: Variant, seconds: float) -> Variant:
+    """Return the candidate; of a search of few seconds, a network has one member."""
+    if seconds >= SHORT or candidate.family != DNN:
+        return candidate
+    return replace(candidate, attributes={**candidate.attributes, MEMBERS: 1})
 
 
 def variants(models: Sequence[str], trials: int) -> tuple[list[Variant], list[str]]:

@@ -56,12 +56,22 @@ def test_every_candidate_is_a_model_for_numbers_and_for_classes() -> None:
             assert MODELS.find(f"{each.family}{suffix}") is not None
 
 
-def test_a_short_search_tries_networks_last_and_a_linear_model_early() -> None:
+def test_a_short_search_tries_slow_networks_last_and_a_linear_model_early() -> None:
     tried, _ = portfolio.variants((), 0)
-    families = [each.family for each in portfolio.sort_by_cost(tried, 20.0)]
+    arranged = portfolio.sort_by_cost(tried, 20.0)
+    families = [each.family for each in arranged]
     trees = families.count("BoostedTrees")
-    assert families[: trees + 1] == [*["BoostedTrees"] * 3, "Linear", *["BoostedTrees"] * (trees - 3)]
+    first = [*["BoostedTrees"] * 3, "Linear", "DNN", *["BoostedTrees"] * (trees - 3)]
+    assert families[: trees + 2] == first
+    assert arranged[4].is_single_network
     assert portfolio.sort_by_cost(tried, portfolio.SHORT) == tried
+
+
+def test_results_of_a_short_search_choose_networks_of_one_member() -> None:
+    network = next(each for each in PORTFOLIO if each.family == "DNN")
+    assert portfolio.cut_cost(network, 20.0).is_single_network
+    assert portfolio.cut_cost(network, portfolio.SHORT) is network
+    assert portfolio.cut_cost(PORTFOLIO[0], 20.0) is PORTFOLIO[0]
 
 
 def test_with_few_rows_small_trees_are_tried_first() -> None:
