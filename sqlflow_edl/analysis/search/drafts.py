@@ -95,7 +95,8 @@ def drafts_of(
     elif columns <= MOST_COLUMNS:  # generated features may not be tried
         more = max(0, trials - len([variant for variant in variants if not variant.generates]))
         further = local.further_candidates(variants, POOL * more)
-    further = [portfolio.cut_cost(candidate, seconds) for candidate in further]
+    if seconds < portfolio.SHORT:
+        further = [candidate.with_one_member() for candidate in further]
     drafts = tuple(of_portfolio(statement, [*variants, *further], resolved))
     ordered = len(variants) if seconds >= portfolio.SHORT else min(portfolio.FIRST_OF_SHORT, len(variants))
     return Drafts(drafts, ordered if further else 0, resolved)

@@ -56,6 +56,11 @@ class Variant:
         """True for a network without members, which takes a sixth of the time of one with eight."""
         return self.attributes.get(MEMBERS) == 1
 
+    def with_one_member(self) -> Variant:
+        """Return the candidate; of a network of members, one without."""
+        attributes = {**self.attributes, MEMBERS: 1} if self.family == DNN else self.attributes
+        return replace(self, attributes=attributes)
+
     @property
     def leaves(self) -> float:
         """Largest number of leaves of its trees."""
@@ -168,13 +173,6 @@ def sort_by_cost(candidates: Sequence[Variant], seconds: float) -> list[Variant]
     cheap = [variant for variant in candidates if variant.family == LINEAR or variant.is_single_network]
     others = [variant for variant in candidates if variant not in trees and variant not in cheap]
     return [*trees[:FIRST_TREES], *cheap, *trees[FIRST_TREES:], *others]
-
-
-def cut_cost(candidate: Variant, seconds: float) -> Variant:
-    """Return the candidate; of a search of few seconds, a network has one member."""
-    if seconds >= SHORT or candidate.family != DNN:
-        return candidate
-    return replace(candidate, attributes={**candidate.attributes, MEMBERS: 1})
 
 
 def variants(models: Sequence[str], trials: int) -> tuple[list[Variant], list[str]]:

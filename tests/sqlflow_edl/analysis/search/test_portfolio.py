@@ -67,11 +67,10 @@ def test_a_short_search_tries_slow_networks_last_and_a_linear_model_early() -> N
     assert portfolio.sort_by_cost(tried, portfolio.SHORT) == tried
 
 
-def test_results_of_a_short_search_choose_networks_of_one_member() -> None:
+def test_only_a_network_has_members_to_leave_out() -> None:
     network = next(each for each in PORTFOLIO if each.family == "DNN")
-    assert portfolio.cut_cost(network, 20.0).is_single_network
-    assert portfolio.cut_cost(network, portfolio.SHORT) is network
-    assert portfolio.cut_cost(PORTFOLIO[0], 20.0) is PORTFOLIO[0]
+    assert network.with_one_member().is_single_network
+    assert not any(each.with_one_member().is_single_network for each in PORTFOLIO if each.family != "DNN")
 
 
 def test_with_few_rows_small_trees_are_tried_first() -> None:
