@@ -429,6 +429,24 @@ def test_a_task_takes_long_only_beside_enough_others(others: int, is_late: bool)
     assert (job.call(job.quick) is not None) == is_late
 
 
+def test_tasks_held_in_advance_count_though_they_were_never_named_as_begun() -> None:
+    job = Job(Plan("predict", (LEAST_DONE + 1) * STREAMED_ROWS))
+    slow, quick = job.worker(), job.worker("worker-1")
+    hanging, task = job.call(slow), job.call(quick, {"predict": LEAST_DONE})
+    assert hanging is not None
+    while task is not None:
+        quick.report("done", finished(task))
+        task = quick.take("predict") or job.call(quick, {"predict": LEAST_DONE})
+    for _ in range(5):
+        job.now += 1.0
+        job.master.tick(job.now)
+        job.call(slow, {})
+        job.call(quick, {})
+    backup = job.call(quick)
+    assert backup is not None
+    assert backup.id == hanging.id
+
+
 def test_a_task_that_takes_no_longer_than_others_has_no_backup() -> None:
     job = Job(MANY)
     slow, quick = job.worker(), job.worker("worker-1")

@@ -32,6 +32,7 @@ class Backups:
         # Leases without a backup that take far longer than others, the oldest last.
         self._overdue: list[int] = []
         self._begun: dict[int, float] = {}
+        self._ended: dict[str, float] = {}  # time at which an owner last ended a task
         self._took: deque[float] = deque(maxlen=_RECENT)
 
     def on_begin(self, tasks: Iterable[Task], now: float) -> None:
@@ -40,9 +41,14 @@ class Backups:
             if task.type == self._kind:
                 self._begun.setdefault(task.attempt, now)
 
-    def on_done(self, lease: int, now: float) -> None:
-        """Record that the task of a lease is done."""
-        if (begun := self._begun.pop(lease, None)) is not None:
+    def on_done(self, lease: int, owner: str, now: float) -> None:
+        """Record that the task of a lease is done.
+
+        One that its worker held in advance, and did not name as begun, began when the one before it ended.
+        """
+        begun = self._begun.pop(lease, self._ended.get(owner))
+        self._ended[owner] = now
+        if begun is not None:
             self._took.append(now - begun)
 
     @property

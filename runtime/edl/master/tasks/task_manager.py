@@ -457,7 +457,7 @@ class TaskManager:
         if update.kind == "done":
             self._table.finish(task.attempt)
             if self._backups is not None:
-                self._backups.on_done(task.attempt, now)
+                self._backups.on_done(task.attempt, owner, now)
             self._done_rows.add(owner, update.report.rows)
             self._on_done(update.report, now)
         elif update.kind == "given back":
