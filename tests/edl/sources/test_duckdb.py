@@ -413,7 +413,7 @@ def test_an_error_in_a_csv_file_has_its_reason(source: Source, tmp_path: Path) -
     (tmp_path / "towns.csv").write_bytes("town,n\nKöln,1\n".encode("cp1252"))
     with pytest.raises(SourceError, match=r"Line: \d: Invalid unicode .* not utf-8 encoded") as caught:
         source.schema(f"SELECT * FROM '{tmp_path}/towns.csv'")
-    assert "--source FILE" in str(caught.value.hint)
+    assert "in its own encoding" in str(caught.value.hint)
     numbers = "\n".join(map(str, range(30_000)))
     (tmp_path / "late.csv").write_text(f"n\n{numbers}\nabc\n", encoding="utf-8")
     with pytest.raises(SourceError, match='Line: 30002: Error when converting column "n"'):

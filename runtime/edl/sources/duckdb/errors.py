@@ -58,7 +58,7 @@ _HINTS = (
     ),
     (
         r"not utf-8 encoded",
-        "with --source FILE, it is read in its own encoding; or write read_csv('…', encoding = 'latin-1')",
+        "as the data source, the file is read in its own encoding; in a query, state the encoding",
     ),
     (r"INT128", "cast the column to DOUBLE or DECIMAL in the SELECT"),
     (r"within a transaction|transaction is aborted", "end the open transaction with COMMIT or ROLLBACK"),
