@@ -38,9 +38,11 @@ def describe_file_readings(source: Source, select: str, described: set[str]) -> 
     url = parse(source.url)
     if not isinstance(url, SourceURL) or url.scheme != "duckdb":
         return
+    import duckdb
+
     for path in sorted({*_FILE.findall(select)} - described):
         described.add(path)
-        with suppress(SQLFlowError):
+        with suppress(SQLFlowError, duckdb.Error):  # the query itself meets them again
             if Path(path).is_file() and Path(path).stat().st_size <= _MOST_BYTES:
                 yield from _describe_file(path, source.schema(f"SELECT * FROM '{path}'"))
 
@@ -50,8 +52,8 @@ def _describe_file(path: str, schema: pa.Schema) -> Iterator[str]:
     from edl.sources.duckdb.engine import open_database
 
     with open_database() as connection:
-        yield from _describe_columns(connection, path, schema)
         yield from _describe_dates(connection, path, schema)
+        yield from _describe_columns(connection, path, schema)
 
 
 def _describe_columns(connection: duckdb.DuckDBPyConnection, path: str, schema: pa.Schema) -> Iterator[str]:
@@ -61,31 +63,22 @@ def _describe_columns(connection: duckdb.DuckDBPyConnection, path: str, schema: 
     from edl.data.files import csv
     from edl.data.files.csv_readings import TEXT
 
-    url = parse(path)
-    if not isinstance(url, SourceURL):
+    url, names = parse(path), [field.name for field in schema if types.is_string(field.type)]
+    if not isinstance(url, SourceURL) or not names:  # a file that is divided wrongly has texts, too
         return
     with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
         files = csv.open_files(connection, [path], url, Path(folder))
-    names, dialect = schema.names, files.dialects[0]
-    if len(names) != len(dialect.names) and not dialect.unnamed_last:
-        listed, ours = _list_names(names), _list_names(dialect.names)
+    dialect = files.dialects[0]
+    if len(schema) != len(dialect.names) and not dialect.unnamed_last:
+        listed, ours = _list_names(schema.names), _list_names(dialect.names)
         yield f"DuckDB reads {path} as the columns {listed}; with --source {path}, they are {ours}"
         return
     readings = files.readings
-    texts = [
-        field.name
-        for field in schema
-        if types.is_string(field.type) and readings.get(field.name, TEXT) != TEXT
-    ]
+    texts = [name for name in names if readings.get(name, TEXT) != TEXT]
     if texts:
-        are, they = (
-            ("is text", "it is a number or time")
-            if len(texts) == 1
-            else (
-                "are texts",
-                "they are numbers or times",
-            )
-        )
+        are, they = "are texts", "they are numbers or times"
+        if len(texts) == 1:
+            are, they = "is text", "it is a number or time"
         rules = f"DuckDB reads {path} by rules of its own"
         yield f"{rules}, and {_list_names(texts)} {are}; with --source {path}, {they}"
 
@@ -94,10 +87,10 @@ def _describe_dates(connection: duckdb.DuckDBPyConnection, path: str, schema: pa
     """Yield a note for each column of dates or times if all of them fit several orders of day, month and year."""
     import pyarrow.types as types
 
-    forms = connection.execute(f"SELECT DateFormat, TimestampFormat FROM sniff_csv('{path}')").fetchone()
+    [forms] = connection.execute(f"SELECT DateFormat, TimestampFormat FROM sniff_csv('{path}')").fetchall()
     for field in schema:
         for has_type, option, form in zip(
-            (types.is_date, types.is_timestamp), ("dateformat", "timestampformat"), forms or (), strict=False
+            (types.is_date, types.is_timestamp), ("dateformat", "timestampformat"), forms, strict=True
         ):
             if form and has_type(field.type):
                 yield from _describe_order(connection, path, field.name, option, form)
@@ -112,20 +105,21 @@ def _describe_order(
         return
     texts = f"(SELECT {name} FROM read_csv('{path}', all_varchar = true) WHERE {name} IS NOT NULL)"
     fits = ", ".join(f"bool_and(try_strptime({name}, '{other}') IS NOT NULL)" for other in others)
-    fitting = connection.execute(f"SELECT {fits} FROM {texts}").fetchone() or ()
-    rivals = [other for other, fit in zip(others, fitting, strict=False) if fit]
+    [fitting] = connection.execute(f"SELECT {fits} FROM {texts}").fetchall()
+    rivals = [other for other, fit in zip(others, fitting, strict=True) if fit]
     if not rivals:
         return
-    changed = f"strptime({name}, '{form}') <> strptime({name}, '{rivals[0]}')"
-    shown = connection.execute(
-        f"SELECT {name}, strptime({name}, '{form}')::DATE FROM {texts} WHERE {changed} LIMIT 1"
-    ).fetchone()
-    if shown is None:
+    read = f"try_strptime({name}, '{form}')"
+    changed = f"{read} <> try_strptime({name}, '{rivals[0]}')"
+    query = f"SELECT {name}, {read}::DATE FROM {texts} WHERE {changed} LIMIT 1"
+    shown = connection.execute(query).fetchall()
+    if not shown:
         return
+    [(text, date)] = shown
     order = "/".join(_PARTS[directive[1]] for directive in _DIRECTIVE.findall(form))
     ways = " or ".join(f"read_csv('{path}', {option} = '{rival}')" for rival in rivals)
     yield (
-        f"DuckDB reads {column} of {path} as {order}, so {shown[0]!r} is {shown[1]}, and no value tells if that is "
+        f"DuckDB reads {column} of {path} as {order}, so {text!r} is {date}, and no value tells if that is "
         f"right; {ways} in place of '{path}' reads another order"
     )
 

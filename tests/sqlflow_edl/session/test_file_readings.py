@@ -59,6 +59,13 @@ def test_a_guessed_order_of_day_and_month_is_said(folder: Path, dates: list[str]
     assert said in "".join(notes)
 
 
+def test_each_column_of_dates_has_its_note(folder: Path) -> None:
+    (folder / "spans.csv").write_text("a,b,c\n1/2/2023,5/6/2023,€5\n3/4/2023,7/8/2023,€6\n", encoding="utf-8")
+    with connect("duckdb:") as source:
+        notes = [*describe_file_readings(source, "SELECT * FROM 'spans.csv'", set())]
+    assert [note.split(" of ")[0] for note in notes[:2]] == ["DuckDB reads a", "DuckDB reads b"]
+
+
 def test_another_separator_of_ours_is_said(folder: Path) -> None:
     rows = "".join(f"{n},1;{n},2;{n},3\n" for n in range(30))
     (folder / "rents.csv").write_text(f"price;area;rent\n{rows}", encoding="utf-8")
