@@ -402,6 +402,9 @@ def weight_of_duplicates(case: Case) -> Pairs:
     """A row that comes twice weighs what one of the weight two weighs: trees become as good on the rows."""
     if case.table.rows < 20:  # sketches of so few weighted values are coarse
         return
+    flags = [column.values for column in case.table.columns if column.kind == "boolean"]
+    if any(0 < values.count(flag) < 5 for values in flags for flag in (False, True)):
+        return  # the least rows of a leaf are counted, not weighed
     twice = tuple(float(case.draw.randint(1, 2)) for _ in range(case.table.rows))
     weighted = case.table.put(Column("w", "number", twice))
     doubled = [at for at, weight in enumerate(twice) for _ in range(int(weight))]
@@ -492,6 +495,9 @@ def categories_renamed(case: Case) -> Pairs:
     texts = [c.name for c in case.table.columns if c.kind == "text" and c.name != LABEL]
     if not texts or case.table.rows < 60:
         return
+    different = set(zip(*(column.values for column in case.table.columns), strict=True))
+    if 2 * len(different) < case.table.rows:
+        return  # equal rows are held out together: which of a few classes are learned depends on their names
     renamed = case.table
     for name in texts:
         values = sorted({each for each in case.table[name].values if each is not None})
