@@ -69,6 +69,8 @@ def _describe_columns(connection: duckdb.DuckDBPyConnection, path: str, schema: 
     with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
         files = csv.open_files(connection, [path], url, Path(folder))
     dialect = files.dialects[0]
+    if dialect.repairs.blanks:
+        yield f"DuckDB keeps the blanks beside quotes of {path}, and these quotes; --source {path} leaves them out"
     if len(schema) != len(dialect.names) and not dialect.unnamed_last:
         listed, ours = _list_names(schema.names), _list_names(dialect.names)
         yield f"DuckDB reads {path} as the columns {listed}; with --source {path}, they are {ours}"

@@ -110,7 +110,9 @@ def by_hand(
     booster = xgboost.train({**params, **fixed}, data, ROUNDS)
     loss = float(booster.eval(data).rpartition(":")[2])
     predictions = booster.predict(data)
-    if objective == "binary:hinge":  # the library gives classes, the product the logistic function of the margin
+    if (
+        objective == "binary:hinge"
+    ):  # the library gives classes, the product the logistic function of the margin
         margins = booster.predict(data, output_margin=True)
         np.testing.assert_array_equal(margins > 0, predictions == 1)
         predictions = 1 / (1 + np.exp(-margins))

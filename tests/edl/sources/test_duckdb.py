@@ -416,8 +416,17 @@ def test_an_error_in_a_csv_file_has_its_reason(source: Source, tmp_path: Path) -
     assert "in its own encoding" in str(caught.value.hint)
     numbers = "\n".join(map(str, range(30_000)))
     (tmp_path / "late.csv").write_text(f"n\n{numbers}\nabc\n", encoding="utf-8")
-    with pytest.raises(SourceError, match='Line: 30002: Error when converting column "n"'):
+    with pytest.raises(SourceError, match='Line: 30002: Error when converting column "n"') as caught:
         list(source.stream(f"SELECT * FROM '{tmp_path}/late.csv'"))
+    assert "sample_size = -1" in str(caught.value.hint)
+    rows_of_late = f"SELECT count(*) AS n FROM read_csv('{tmp_path}/late.csv', sample_size = -1)"
+    assert rows(source, rows_of_late) == [{"n": 30_001}]
+    (tmp_path / "ends.csv").write_bytes(b"a,b\r\n" + b"1,2\r\n" * 9 + b"3,4\n")
+    with pytest.raises(SourceError) as caught:
+        source.schema(f"SELECT * FROM '{tmp_path}/ends.csv'")
+    assert "strict_mode = false" in str(caught.value.hint)
+    query = f"SELECT count(*) AS n FROM read_csv('{tmp_path}/ends.csv', strict_mode = false)"
+    assert rows(source, query) == [{"n": 10}]
 
 
 def test_no_setting_is_changed_by_an_error(source: Source) -> None:

@@ -35,6 +35,15 @@ def test_a_source_of_files_reads_them_by_our_rules(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["money.csv", "plain.csv"]
 
 
+def test_blanks_beside_quotes_that_duckdb_keeps_are_said(folder: Path) -> None:
+    (folder / "blanks.csv").write_text('id,name\n1, "a"\n2, "b"\n', encoding="utf-8")
+    with connect("duckdb:") as source:
+        [note] = describe_file_readings(source, "SELECT * FROM 'blanks.csv'", set())
+    assert note == (
+        "DuckDB keeps the blanks beside quotes of blanks.csv, and these quotes; --source blanks.csv leaves them out"
+    )
+
+
 def test_a_file_that_is_not_there_has_no_note(folder: Path) -> None:
     with connect("duckdb:") as source:
         assert not [*describe_file_readings(source, "SELECT * FROM 'other.csv'", set())]

@@ -7,7 +7,9 @@ An empty field is NULL; `""` is an empty text, but NULL in a column that is not 
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +17,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from edl.data.files import csv_encoding, csv_readings
+from edl.data.files import csv_copies, csv_encoding, csv_readings
 from edl.data.files.csv_dialect import CSVDialect, find_dialect, settings, shown_options, with_options
 from edl.data.files.csv_index import LineScanner
 from edl.data.files.csv_readings import TEXT, CSVColumn, Reading
@@ -178,17 +180,30 @@ def open_files(
     copies: dict[str, str] = {}
     for path, dialect in zip(paths, dialects, strict=True):
         if dialect.is_copied:
-            copies[path] = str(folder / f"{len(copies)}.csv")
-            csv_encoding.copy_as_utf8(path, dialect.encoding, dialect.skip, Path(copies[path]))
-    return observe_files(connection, CSVFiles(tuple(paths), dialects, {}, copies), options, url)
+            copies[path] = _copy_file(path, dialect, folder)
+    return observe_files(connection, CSVFiles(tuple(paths), dialects, {}, copies), options, url, folder)
+
+
+def _copy_file(path: str, dialect: CSVDialect, folder: Path) -> str:
+    """Write a copy that DuckDB reads, and return its path."""
+    descriptor, copy = tempfile.mkstemp(".csv", dir=folder)
+    os.close(descriptor)
+    repairs, encoding = dialect.repairs, dialect.encoding
+    csv_copies.copy_as_utf8(path, encoding, dialect.skip, Path(copy), dialect.delim, dialect.quote, repairs)
+    return copy
 
 
 def observe_files(
-    connection: duckdb.DuckDBPyConnection, files: CSVFiles, options: Mapping[str, str], url: SourceURL
+    connection: duckdb.DuckDBPyConnection,
+    files: CSVFiles,
+    options: Mapping[str, str],
+    url: SourceURL,
+    folder: Path | None = None,
 ) -> CSVFiles:
-    """Return the files with what all their values tell of the columns. options: the options of the URL.
+    """Return the files with what all their values tell of the columns.
 
-    Raises SourceError if a file is damaged.
+    options: the options of the URL. `folder` receives copies of files with several kinds of line ends; None: those are
+    an error. Raises SourceError if a file is damaged.
     """
     names = files.dialects[0].names
     readings = csv_readings.candidates(options, files.dialects[0].delim)
@@ -199,7 +214,7 @@ def observe_files(
             columns = csv_readings.observe_columns(names, readings, batches)
             return replace(files, columns=columns | {name: CSVColumn([]) for name in texts})
         except (duckdb.Error, pa.ArrowException, OSError) as error:
-            files = _next_attempt(files, error, url)
+            files = _next_attempt(files, error, url, folder)
 
 
 def _text_columns(options: Mapping[str, str], names: Sequence[str]) -> list[str]:
@@ -243,8 +258,11 @@ def _batches(connection: duckdb.DuckDBPyConnection, query: str, columns: int) ->
     yield from connection.sql(query).to_arrow_reader(rows)
 
 
-def _next_attempt(files: CSVFiles, error: Exception, url: SourceURL) -> CSVFiles:
+def _next_attempt(files: CSVFiles, error: Exception, url: SourceURL, folder: Path | None) -> CSVFiles:
     """Return the files with other settings of DuckDB's parser. Raises SourceError if the error is of the files."""
+    is_unified = all(dialect.repairs.line_ends for dialect in files.dialects)
+    if folder and not is_unified and any(map(_has_two_line_ends, files.paths, files.dialects)):
+        return _unify_line_ends(files, folder)
     if "Maximum line size" in str(error) and files.line_size < _LINE_SIZES[-1]:
         return replace(files, line_size=next(size for size in _LINE_SIZES if size > files.line_size))
     if files.parallel and all(map(_is_sound, files.paths, files.dialects)):
@@ -253,17 +271,41 @@ def _next_attempt(files: CSVFiles, error: Exception, url: SourceURL) -> CSVFiles
     raise _shorten_duckdb_error(files, error, url) from None
 
 
+def _has_two_line_ends(path: str, dialect: CSVDialect) -> bool:
+    """Return True if some line feeds have a carriage return before them, and others have none."""
+    feeds, pairs, last = 0, 0, ""
+    for block in csv_encoding.decode_blocks(path, dialect.encoding):
+        feeds += block.count("\n")
+        pairs += block.count("\r\n") + (last == "\r" and block[:1] == "\n")
+        last = block[-1:] or last
+        if 0 < pairs < feeds:
+            return True
+    return False
+
+
+def _unify_line_ends(files: CSVFiles, folder: Path) -> CSVFiles:
+    """Return the files as copies in which all lines end with a line feed."""
+    dialects = tuple(
+        replace(dialect, repairs=replace(dialect.repairs, line_ends=True)) for dialect in files.dialects
+    )
+    copies = {
+        path: _copy_file(path, dialect, folder) for path, dialect in zip(files.paths, dialects, strict=True)
+    }
+    return replace(files, dialects=dialects, copies=copies)
+
+
 def _is_sound(path: str, dialect: CSVDialect) -> bool:
     """Return True if every quote encloses a whole field and is closed.
 
     DuckDB's single-threaded parser does not check this.
     """
-    marks = dialect.delim + dialect.quote
+    marks, repairs = dialect.delim + dialect.quote, dialect.repairs
     if dialect.escape != dialect.quote or not marks.isascii():
         return False
     scanner = LineScanner(path, dialect.delim.encode(), dialect.quote.encode(), empty_lines=False)
     try:
-        for block in csv_encoding.decode_blocks(path, dialect.encoding):
+        blocks = csv_encoding.decode_blocks(path, dialect.encoding)
+        for block in repairs.apply(blocks, dialect.delim, dialect.quote):
             scanner.rows(block.encode())
         scanner.end()
     except SourceError:

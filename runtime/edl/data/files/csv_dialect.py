@@ -6,7 +6,8 @@ fixed rules. A rule that cannot decide is an error that names the option which d
 * The separator is the comma (a tab in .tsv), `;`, tab or `|` with which all rows have the same number of fields, more
   than one. Two such separators are an error.
 * Lines that begin with `#` before the table, and do not have its number of fields, are skipped; so is Excel's `sep=;`.
-* The quote is `"`, or `'` if only that gives all rows the same number of fields.
+* The quote is `"`, or `'` if only that gives all rows the same number of fields. Blanks beside quoted fields, and
+  backslashes before quotes inside of them, are no part of the values if all quotes enclose whole fields then.
 * The first row names the columns unless it has numbers or dates. It is a row of values if some of them have fractions
   or occur twice, in columns of such values; with whole numbers alone (2019, 2020) the option `header` decides.
 """
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote as percent_escaped
 
 from edl.data.files import csv_encoding
+from edl.data.files.csv_copies import NO_REPAIRS, Repairs
 from edl.data.files.csv_readings import listed_names
 from edl.data.names import duplicate, free_name
 from edl.data.url import SourceURL
@@ -58,6 +60,7 @@ class CSVDialect:
     nulls: tuple[str, ...]
     compression: str | None = None
     is_copied: bool = False  # DuckDB reads a copy, in UTF-8 and without the skipped lines
+    repairs: Repairs = NO_REPAIRS  # of the copy
     names: tuple[str, ...] = ()
     unnamed_last: bool = False  # the last column is dropped if it has no value
     notes: tuple[str, ...] = ()
@@ -142,6 +145,8 @@ def find_dialect(path: str, options: Mapping[str, str], url: SourceURL) -> CSVDi
         (option, value, words) for option, value, plain, words in facts if not (plain or option in options)
     ]
     notes, stated = [words for _, _, words in said], [(option, value) for option, value, _ in said]
+    notes += ["without the blanks beside quotes"] * form.repairs.blanks
+    notes += [rf"with \{form.quote} as a quote inside of quotes"] * form.repairs.escapes
     if not options.keys() & {"delim", "skip"} and (mark := _mark_of_rows(records, form)):
         notes.append(f"as one column; {mark} would divide the rows behind the first line")
     elif "delim" in options and (mark := _mark_of_rows([[], *records], form)):
@@ -150,8 +155,10 @@ def find_dialect(path: str, options: Mapping[str, str], url: SourceURL) -> CSVDi
         form.delim, form.quote, form.escape, header, encoding, skip, null_texts(options),
         compression=csv_encoding.find_compression(path),
         # DuckDB would look for the end of a quote in the lines that it skips.
-        is_copied=encoding != csv_encoding.UTF8 or form.quote in sample.text[: start_of_table(sample.text, skip)],
-        notes=tuple(notes), stated=tuple(stated),
+        is_copied=encoding != csv_encoding.UTF8
+        or bool(form.repairs)
+        or form.quote in sample.text[: start_of_table(sample.text, skip)],
+        repairs=form.repairs, notes=tuple(notes), stated=tuple(stated),
     )  # fmt: skip
     return name_columns(path, records[0], dialect)
 
@@ -226,24 +233,27 @@ class _Sample:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """Separator, quote and escape."""
+    """Separator, quote, escape, and what differs from RFC 4180 otherwise."""
 
     delim: str
     quote: str
     escape: str
+    repairs: Repairs = NO_REPAIRS
 
-    def records(self, text: str, *, complete: bool) -> list[list[str]]:
+    def records(self, text: str, *, complete: bool, strict: bool = False) -> list[list[str]]:
         """Return the rows of the text, without a last one that may go on behind it. An empty line is an empty row.
 
-        Of a text with an open quote, the rows before that.
+        Of a text with an open quote, the rows before that. strict: the rows before a quote that does not enclose a
+        whole field.
         """
         is_doubled = self.escape == self.quote
         reader = csv.reader(
-            io.StringIO(text, newline=""),
+            io.StringIO(self.repair(text), newline=""),
             delimiter=self.delim,
             quotechar=self.quote,
             doublequote=is_doubled,
             escapechar=None if is_doubled else self.escape,
+            strict=strict,
         )
         rows: list[list[str]] = []
         limit = csv.field_size_limit(_MOST_SAMPLE)
@@ -257,6 +267,24 @@ class _Form:
         finally:
             csv.field_size_limit(limit)
         return rows if complete or len(rows) == 1 else rows[:-1]
+
+    def repair(self, text: str) -> str:
+        """Return the text as RFC 4180 says."""
+        return "".join(self.repairs.apply([text], self.delim, self.quote))
+
+    def with_repairs(self, text: str, *, complete: bool) -> _Form:
+        """Return the form with the fewest repairs by which all quotes of the text enclose whole fields, or this one.
+
+        Blanks beside quotes are left out wherever they can be.
+        """
+        for escapes in (False, True) if self.escape == self.quote else (False,):
+            bare = replace(self, repairs=Repairs(escapes=escapes))
+            trimmed = replace(self, repairs=Repairs(blanks=True, escapes=escapes))
+            for form in (trimmed, bare) if trimmed.repair(text) != bare.repair(text) else (bare,):
+                rows = form.records(text, complete=complete, strict=True)
+                if form.width(rows) > 1 and rows == form.records(text, complete=complete):
+                    return form
+        return self
 
     @staticmethod
     def width(rows: Sequence[Sequence[str]]) -> int:
@@ -334,6 +362,7 @@ def _find_separator(
 ) -> _Form:
     """Return the only form in which all rows have the same number of fields, or else the usual one."""
     text = sample.lines_from(skip)
+    forms = [form.with_repairs(text, complete=sample.complete) for form in forms]
     rows = {form: form.records(text, complete=sample.complete) for form in forms}
     even = [form for form in forms if form.width(rows[form]) > 1]
     if len(even) > 1:

@@ -1,10 +1,10 @@
-"""CSV files as text: compression, encoding, and copies in UTF-8.
+"""CSV files as text: compression and encoding.
 
-DuckDB and Arrow read UTF-8. A file of another encoding is copied to UTF-8 by Python, which knows all encodings and
-needs no download. Compression and encoding are found in the bytes, never in the name: the compression from the first
-bytes; UTF-8 and UTF-16 from the byte order mark; UTF-16 without one from its zero bytes. Every other file is read to
-its end: it is UTF-8 if all bytes are, and otherwise Windows-1252, the encoding of Western Europe, if most letters are
-ASCII. Anything else is an error that asks for the encoding.
+DuckDB and Arrow read UTF-8. Python decodes a file of another encoding: it knows all encodings and needs no download.
+Compression and encoding are found in the bytes, never in the name: the compression from the first bytes; UTF-8 and
+UTF-16 from the byte order mark; UTF-16 without one from its zero bytes. Every other file is read to its end: it is
+UTF-8 if all bytes are, and otherwise Windows-1252, the encoding of Western Europe, if most letters are ASCII. Anything
+else is an error that asks for the encoding.
 """
 
 from __future__ import annotations
@@ -126,16 +126,6 @@ def decode_blocks(path: str, encoding: str) -> Iterator[str]:
             yield decoder.decode(b"", final=True)
         except UnicodeError as error:
             raise EncodingError(f"{path} is not text of the encoding {encoding}: {error}") from None
-
-
-def copy_as_utf8(path: str, encoding: str, skip: int, target: Path) -> None:
-    """Write the text of a file, without its first `skip` lines, to `target` in UTF-8."""
-    with target.open("w", encoding=UTF8, newline="") as file:
-        for block in decode_blocks(path, encoding):
-            while skip and (end := re.search("\r\n?|\n", block)):
-                block, skip = block[end.end() :], skip - 1
-            if not skip:
-                file.write(block)
 
 
 def _utf16_without_mark(head: bytes) -> str | None:

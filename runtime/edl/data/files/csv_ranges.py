@@ -254,6 +254,11 @@ def _check(path: str, dialect: CSVDialect) -> None:
             "ranges of rows cannot be read with an escape character in front of quotes",
             hint="double the quotes inside of quotes instead, as RFC 4180 says",
         )
+    if dialect.repairs:
+        raise SourceError(
+            f"ranges of rows cannot be read of {path}, which is read {', '.join(dialect.notes)}",
+            hint="quote fields as RFC 4180 says: without blanks beside them, with quotes doubled inside of them",
+        )
     for option, value in (("delim", dialect.delim), ("quote", dialect.quote)):
         if not value.isascii():
             raise SourceError(f"the option {option} must be an ASCII character, not {value!r}")

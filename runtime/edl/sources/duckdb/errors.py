@@ -60,6 +60,20 @@ _HINTS = (
         r"not utf-8 encoded",
         "as the data source, the file is read in its own encoding; in a query, state the encoding",
     ),
+    (
+        r"state machine reached an invalid state|Error when sniffing file",
+        (
+            "as the data source, the file is read, or the error names the line; if its lines end in different ways, "
+            "write read_csv(…, strict_mode = false) in a query"
+        ),
+    ),
+    (
+        r"Error when converting column",
+        (
+            "as the data source, the file is read with types of all its values; "
+            "in a query, write read_csv(…, sample_size = -1)"
+        ),
+    ),
     (r"INT128", "cast the column to DOUBLE or DECIMAL in the SELECT"),
     (r"within a transaction|transaction is aborted", "end the open transaction with COMMIT or ROLLBACK"),
     (r"were not provided for the following parameters", "write values in place of ? and $names"),

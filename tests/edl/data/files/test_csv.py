@@ -172,7 +172,7 @@ def test_tabs_and_compression_go_by_the_ending(tmp_path: Path) -> None:
         ("", 'a,b\n1,"x\n', "line 2 of .*: a quote is not closed", "twice"),
         ("", 'a,b\n"x"y,1\n', "line 2 of .*: a quote is not closed, or text follows one", "twice"),
         ("?encoding=utf-8", b"a\n" + b"x\n" * 9000 + b"caf\xe9\n", "not text of the encoding", "?encoding=cp1252"),
-        ("", "a,b\r\n1,2\n3,4\r\n", "t.csv: the lines end in different ways", "line feed"),
+        ("", "a,b\n1,2\r3,4\n", "t.csv: the lines end in different ways", "line feed"),
         ("?header=maybe", "a\n1\n", "header is true or false", "None"),
         ("?delim=", "a\n1\n", "delim is one character", "quote the URL"),
         ("?encoding=klingon", "a\n1\n", "encoding klingon is not known", "latin-1"),
@@ -221,6 +221,8 @@ DAY_OR_MONTH = "day/month/year or month/day/year? ?dates=day-first or ?dates=mon
         ("a,b,\n1,2,3\n", "with the name column2 for the last column"),
         ("x, y\n1,2\n", "without the blanks around the name y"),
         ("# exported\nx,y\n1,2\n", "from line 2 (as ?skip=1 states)"),
+        ('a,b\n"x",  "y"\n', "without the blanks beside quotes"),
+        ('a,b\n1,"x \\"y\\""\n', 'with \\" as a quote inside of quotes'),
         ("5.1,3.5,setosa\n4.9,3.0,setosa\n", "without a line of names (as ?header=false states)"),
         ("n;d\n1,5;26/12/2024\n", f"{SEMICOLON}; {COMMA}; {DAYS} (as ?delim=%3B&decimal=%2C&dates=day-first states)"),
         ("d,x\n01/02/2024,1\n", f"with d as text: {DAY_OR_MONTH}"),
@@ -250,6 +252,33 @@ def test_the_options_of_a_note_state_what_was_found(tmp_path: Path, content: str
     [note] = notes(tmp_path, content)
     options = note.partition("(as ")[2].partition(" states)")[0]
     assert read(tmp_path, content, options).equals(found)
+
+
+@pytest.mark.parametrize(
+    ("content", "values"),
+    [
+        ('c,n\n"x", 1\n "y" ,2\n"z",3 \n', ["x", "y", "z"]),
+        ('c;n\n"x; y"; "1"\n"z"; "2"\n', ["x; y", "z"]),
+        ('c,n\n"x \\"y\\"",1\n"C:\\temp\\\\",2\n', ['x "y"', "C:\\temp\\"]),
+        ('c,n\n "x, \\"y\\"" ,1\n', ['x, "y"']),
+        ('c,n\n"C:\\",1\n"a ""b""",2\n', ["C:\\", 'a "b"']),
+    ],
+)
+def test_blanks_beside_quotes_and_escaped_quotes_are_no_part_of_a_value(
+    tmp_path: Path, content: str, values: list[str]
+) -> None:
+    found = read(tmp_path, content)
+    assert found["c"].to_pylist() == values
+    assert found["n"].to_pylist() == [1, 2, 3][: len(values)]
+
+
+@pytest.mark.parametrize("lines", ["\r\n \n", "\n \r\n", "\n \n \r\n", "\r\n \r\n \n"])
+def test_lines_may_end_in_both_ways(tmp_path: Path, lines: str) -> None:
+    ends = lines.split(" ")
+    text = "n,c" + "\n" + "".join(f'{i},"a\r\n{i}\n"{ends[i % len(ends)]}' for i in range(20))
+    found = read(tmp_path, text)
+    assert found["n"].to_pylist() == list(range(20))
+    assert found["c"].to_pylist() == [f"a\r\n{i}\n" for i in range(20)]
 
 
 def test_files_of_a_pattern_may_be_written_in_different_ways(tmp_path: Path) -> None:

@@ -116,6 +116,11 @@ def test_columns_that_are_not_asked_for_are_not_read(tmp_path: Path) -> None:
         ("a,b\n1,2,3\n", "", "2 fields are expected, but there are 3"),
         ("a,b\n1,2\n", "?encoding=utf-16", "not text of the encoding utf-16"),
         ("a,b\n1,2\n", "?escape=%5C", "escape character"),
+        (
+            'a,b\n1, "2"\n',
+            "",
+            "ranges of rows cannot be read of .*, which is read without the blanks beside quotes",
+        ),
         ("a,b\n1,2\n", "?delim=%C3%A9", "ASCII character"),
     ],
 )
