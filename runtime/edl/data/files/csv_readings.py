@@ -28,6 +28,8 @@ NA = "NA"  # of R and pandas, for NULL
 _WITH_NA = f" {NA}"  # end of the name of a reading
 
 _TIME = r"[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
+_CLOCK = r"[ T]\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?"  # also with hours of one digit
+_HALF_DAY = r"[ T](0?[1-9]|1[0-2]):\d{2}(:\d{2}(\.\d{1,6})?)? ?(?i:[ap]\.?m\.?)"
 _DAY = r"\d{4}-\d{2}-\d{2}"
 _EXPONENT = r"([eE][+-]?\d+)?"
 _WHOLE = r"(0|[1-9]\d*)"
@@ -195,9 +197,10 @@ def _dates() -> list[Reading]:
                 continue  # ISO 8601
             letters = order.replace("{0}", mark)
             day, decides = (text.replace("{0}", mark) for text in (pattern, evidence))
-            # The first step writes one digit as two.
+            # The first steps write one digit as two.
             steps = (
-                (rf"\b(\d)([{mark}]|\b)", r"0\1\2"),
+                (rf"\b(\d)([{mark}])", r"0\1\2"),
+                (rf"^(\d+[{mark}]\d+[{mark}])(\d)\b", r"\10\2"),
                 (rf"^(\d+)[{mark}](\d+)[{mark}](\d+)", replacement),
             )
             words = "/".join(
@@ -205,26 +208,57 @@ def _dates() -> list[Reading]:
             )
             options = (("dates", option),) if option else ()
             date = Reading(f"DATE {letters}", "DATE", day, steps, decides, words.replace("/", mark), options)
-            name, pattern = f"TIMESTAMP {letters}", f"{day}({_TIME})?"
-            readings += [date, replace(date, name=name, type="TIMESTAMP", pattern=pattern, covers=date.name)]
+            readings += [date, *_with_times(date)]
     return [*readings, *_dates_with_names()]
 
 
+def _with_times(date: Reading) -> list[Reading]:
+    """Make the readings of times on days of that form: of 24 hours, and of 12 hours with AM and PM."""
+    letters = date.name.removeprefix("DATE ")
+    pad = (r"([ T])(\d):", r"\10\2:")
+    clock = replace(
+        date,
+        name=f"TIMESTAMP {letters}",
+        type="TIMESTAMP",
+        pattern=f"{date.pattern}({_CLOCK})?",
+        steps=(*date.steps, pad),
+        covers=date.name,
+    )
+    afternoon = (
+        (rf"(?i)([ T]){hour:02}(:[\d:.]*\d) ?p\.?m\.?$", rf"\1{hour + 12}\2") for hour in range(1, 12)
+    )
+    midnight = (r"(?i)([ T])12(:[\d:.]*\d) ?a\.?m\.?$", r"\100\2")
+    half_day = replace(
+        clock,
+        name=f"TIMESTAMP {letters} p",
+        pattern=f"{date.pattern}{_HALF_DAY}",
+        covers="",
+        steps=(*date.steps, pad, *afternoon, midnight, (r"(?i) ?[ap]\.?m\.?$", "")),
+        words=f"{date.words} with AM and PM",
+    )
+    return [clock, half_day]
+
+
 def _dates_with_names() -> Iterator[Reading]:
-    """Yield the readings of 26-Dec-2024 and 26 Dec 2024, with or without a time."""
-    months = "|".join(_MONTHS)
-    for mark, words in (("-", "day-month-year"), (" ", "day month year")):
+    """Yield the readings of 26-Dec-2024, 26 Dec 2024 and Dec 26, 2024, with or without a time."""
+    months, words = "|".join(_MONTHS), "months by their English names"
+    for mark, order in (("-", "day-month-year"), (" ", "day month year")):
         day = rf"\d{{1,2}}{mark}(?i:{months}){mark}\d{{4}}"
         steps = (
             *((rf"(?i){mark}{name}{mark}", f"-{number:02}-") for number, name in enumerate(_MONTHS, 1)),
             (r"^(\d)-", r"0\1-"),
             (r"^(\d+)-(\d+)-(\d+)", r"\3-\2-\1"),
         )
-        date = Reading(
-            f"DATE d{mark}b{mark}Y", "DATE", day, steps, words=f"{words}, months by their English names"
-        )
-        name, pattern = f"TIMESTAMP d{mark}b{mark}Y", f"{day}({_TIME})?"
-        yield from (date, replace(date, name=name, type="TIMESTAMP", pattern=pattern, covers=date.name))
+        date = Reading(f"DATE d{mark}b{mark}Y", "DATE", day, steps, words=f"{order}, {words}")
+        yield from (date, *_with_times(date))
+    steps = (
+        *((rf"(?i)^{name}\.? ", f"{number:02}-") for number, name in enumerate(_MONTHS, 1)),
+        (r"^(\d+)-(\d),? ", r"\1-0\2 "),
+        (r"^(\d+)-(\d+),? (\d{4})", r"\3-\1-\2"),
+    )
+    day = rf"(?i:{months})\.? \d{{1,2}},? \d{{4}}"
+    date = Reading("DATE b d Y", "DATE", day, steps, words=f"month day year, {words}")
+    yield from (date, *_with_times(date))
 
 
 def _amounts() -> list[Reading]:
@@ -326,6 +360,7 @@ READINGS = {
             "a decimal comma",
             (("decimal", ","),),
         ),
+        *_with_times(Reading("DATE Y-m-d", "DATE", _DAY, words="year-month-day")),
         *_dates(),
         *_amounts(),
         Reading(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import duckdb
 import pyarrow as pa
 import pytest
@@ -76,6 +78,14 @@ def found(
         (["26-Dec-2024", "1-sept-2024"], "DATE d-b-Y"),
         (["26 May 2024", "3 june 2024 10:11"], "TIMESTAMP d b Y"),
         (["26-Dez-2024"], TEXT),
+        (["Dec 26 2024", "january 1, 2024", "Sept. 3, 2024"], "DATE b d Y"),
+        (["Dec 26, 2024 9:05"], "TIMESTAMP b d Y"),
+        (["12/1/2010 8:26", "12/13/2010 10:03"], "TIMESTAMP m/d/Y"),
+        (["2010-12-01 8:26"], "TIMESTAMP Y-m-d"),
+        (["01/13/2024 12:00:00 AM", "1/2/2024 3:15PM"], "TIMESTAMP m/d/Y p"),
+        (["13.1.2024 11:59 p.m."], "TIMESTAMP d.m.Y p"),
+        (["13/1/2024 13:15 PM"], TEXT),
+        (["13/1/2024 3:15 PM", "14/1/2024 15:15"], TEXT),
         (["31-Feb-2024"], TEXT),
         (["2 500,00 kr", "300,00 kr"], "DOUBLE kr ,"),
         (["EUR 1,234.5", "EUR 2"], "DOUBLE EUR,."),
@@ -150,11 +160,21 @@ def examples(name: str) -> list[str]:
     if kind == "DOUBLE":
         return amounts(order)
     parts = (("1", "2", "Feb"), ("29", "02", "february"), ("09", "9", "SEPT"))
+    is_half_day, order = order.endswith(" p"), order.removesuffix(" p")
+    if order == "Y-m-d":
+        parts = (("01", "02", ""), ("29", "02", ""))
     days = [
         order.translate(str.maketrans({"d": day, "m": month, "b": word, "Y": "2024"}))
         for day, month, word in parts
     ]
-    return [*days, f"{days[0]} 10:11", f"{days[1]}T23:59:59.5"] if kind == "TIMESTAMP" else days
+    if is_half_day:
+        times = ("12:05 AM", "9:05 a.m.", "12:00PM", "3:15:04.5 pm", "11:59:59 PM")
+        return [f"{day} {time}" for day in days for time in times]
+    return (
+        [*days, f"{days[0]} 10:11", f"{days[0]} 9:05:01", f"{days[1]}T23:59:59.5"]
+        if kind == "TIMESTAMP"
+        else days
+    )
 
 
 def amounts(form: str) -> list[str]:
@@ -191,6 +211,27 @@ def test_duckdb_and_arrow_read_the_same_values(name: str) -> None:
             connection.sql(f"SELECT {reading.sql('v')} AS v FROM t").to_arrow_reader(10).read_all()["v"]
         )
     assert by_duckdb.combine_chunks().cast(reading.arrow).equals(reading.convert(values))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1/2/2024 12:05 AM", dt.datetime(2024, 1, 2, 0, 5)),
+        ("1/2/2024 9:05 a.m.", dt.datetime(2024, 1, 2, 9, 5)),
+        ("1/2/2024 12:05:01 pm", dt.datetime(2024, 1, 2, 12, 5, 1)),
+        ("1/2/2024 3:15:00.5PM", dt.datetime(2024, 1, 2, 15, 15, 0, 500_000)),
+    ],
+)
+def test_hours_of_the_afternoon_follow_noon(text: str, value: dt.datetime) -> None:
+    assert READINGS["TIMESTAMP m/d/Y p"].convert(pa.array([text])).to_pylist() == [value]
+
+
+def test_a_fraction_of_a_second_keeps_its_place() -> None:
+    halves = pa.array(["1.2.2024 10:00:00.5", "01.02.2024 9:00:00.05"])
+    assert [time.microsecond for time in READINGS["TIMESTAMP d.m.Y"].convert(halves).to_pylist()] == [
+        500_000,
+        50_000,
+    ]
 
 
 @given(st.lists(st.text("0123456789.,-/+e :TZtrufalsnNA€%", max_size=12), max_size=6))
