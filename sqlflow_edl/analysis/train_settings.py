@@ -139,7 +139,7 @@ def _resolve_settings(
     _check_metrics(statement, resolved, errors)
     framework = parent.spec.framework if parent else _framework(choice, resolved, loss, errors)
     if choice.is_trees:
-        trees.check(resolved, framework, errors)
+        trees.check(resolved, framework, errors, loss.name if loss else "")
     if choice.is_forest and statement.model:
         notes.append(
             f"{statement.model} is one round of XGBoost with many trees, each from a sample of the rows"

@@ -442,6 +442,8 @@ def test_columns_are_numbers_or_codes(session: Session, item: str, wanted: spec.
         ("WITH loss = gamma LABEL change", "the loss gamma needs labels above 0, and change goes down to -1"),
         ("WITH loss = poisson LABEL change", "the loss poisson needs labels from 0, and change goes down to -1"),
         ("COLUMN INDICATOR(SEQ_CATEGORY_ID(tags, 5000)) LABEL change", "has lists of 5,001 ids, and trees"),
+        ("WITH loss = quantile, alpha = 0.9 LABEL change", "alpha may be loss.quantile of the loss quantile, or"),
+        ("WITH objective = huber, model.alpha = 2 LABEL change", "model.alpha may be loss.delta of the loss huber"),
     ],
 )  # fmt: skip
 def test_what_trees_cannot_learn_is_an_error(session: Session, text: str, message: str) -> None:

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from edl import spec
-from edl.errors import SemanticError, SQLFlowError, did_you_mean
+from edl.errors import Advice, SemanticError, SQLFlowError, did_you_mean
 from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow, Resolved
 from sqlflow_edl.analysis.settings.values import Setting, Type
 
@@ -373,8 +373,31 @@ _IN_MEMORY: Sequence[tuple[str, Sequence[object], str]] = (
 )
 
 
-def check(resolved: Mapping[str, Resolved], framework: str, errors: list[SQLFlowError]) -> None:
-    """Add an error for each written parameter that the library lacks."""
+_ALPHA = ("alpha", "model.alpha")
+# Loss -> the parameter that LightGBM calls alpha, and its meaning.
+_ALPHAS = {
+    "quantile": ("loss.quantile", "the share of the labels below the prediction"),
+    "huber": (
+        "loss.delta",
+        "the error at which the loss becomes linear, in standard deviations of the label",
+    ),
+}
+
+
+def check(
+    resolved: Mapping[str, Resolved], framework: str, errors: list[SQLFlowError], loss: str = ""
+) -> None:
+    """Add an error for each written parameter that the library lacks, and for a name that means two with the loss."""
+    penalty = resolved.get("model.reg_alpha")
+    if penalty and framework == "lightgbm" and loss in _ALPHAS and penalty.written.key.lower() in _ALPHA:
+        name, meaning = _ALPHAS[loss]
+        errors.append(
+            SemanticError(
+                f"{penalty.written.key} may be {name} of the loss {loss}, or the penalty model.reg_alpha",
+                span=penalty.key_span,
+                hint=Advice(f"write {name} for {meaning}, or model.reg_alpha", name),
+            )
+        )
     for name, attribute in resolved.items():
         row = _BY_ATTRIBUTE.get(name)
         linear = name == "model.booster" and attribute.value == "gblinear"

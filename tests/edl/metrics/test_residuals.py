@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import median_absolute_error
 
-from edl.metrics import AbsoluteErrors, State, dump
+from edl.metrics import AbsoluteErrors, MedianAbsoluteError, State, dump
 from edl.spec import Residuals
 
 METRIC = AbsoluteErrors()
@@ -86,3 +87,18 @@ def test_the_share_of_new_rows_inside_is_the_coverage(seed: int) -> None:
         for _ in range(200)
     ]
     assert np.mean(inside) == pytest.approx(0.9, abs=0.01)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 10, 11])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_median_of_few_errors_is_the_mean_of_the_two_in_the_middle(rows: int, weighted: bool) -> None:
+    draw = np.random.default_rng(rows)
+    labels, scores = draw.normal(size=(2, rows, 1))
+    weights = draw.integers(0, 3, rows) + (np.arange(rows) == 0.0) if weighted else None
+    metric = MedianAbsoluteError()
+    state = metric.zero()
+    for part in (slice(0, rows // 3), slice(rows // 3, rows)):
+        part_weights = None if weights is None else weights[part]
+        state = metric.merge(state, metric.update(metric.zero(), labels[part], scores[part], part_weights))
+    expected = median_absolute_error(labels, scores, sample_weight=weights)
+    assert metric.result(state) == pytest.approx(expected, rel=1e-6)

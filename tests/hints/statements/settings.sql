@@ -398,3 +398,8 @@ SELECT k, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch«, mode
 -- hint: leave out train.num_workers and --workers, or least_squares and model.l2
 -- take: leave out train.num_workers
 SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch, model.l2 = 0.1«, train.num_workers = 2» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.trees check
+-- hint: write {} for {}, or model.reg_alpha
+-- take: write (loss\.quantile) for
+SELECT x, y FROM t TO TRAIN lightgbm.gbdt WITH train.num_boost_round = 2, objective = quantile, «alpha» = 0.9 LABEL y INTO m;
