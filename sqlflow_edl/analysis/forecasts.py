@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from msgspec import UNSET
 
@@ -18,6 +20,8 @@ from edl.forecasting.examples import feature_names
 from edl.forecasting.grid import Grid, grid
 from edl.forecasting.holidays import read_holidays
 from edl.spec.forecast import DAY, HOLIDAY_COUNTS, LEVEL, SCALE, STEP, Step
+from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.checks.text_expressions import date_of_number
 from sqlflow_edl.analysis.columns.derive import calendar
 from sqlflow_edl.analysis.columns.drafts import Draft
 from sqlflow_edl.analysis.columns.inputs import ModelInputs
@@ -177,6 +181,7 @@ def fit_series(
     """
     table = pa.Table.from_batches(list(rows), schema.arrow)
     with set_missing_spans(settings.span(TIME)):
+        _check_numbers(forecast.time, table, schema)
         series = grid(table, label, forecast.time, forecast.series)
     longest = int((series.known - series.first).max())
     fitted = _fit_forecast(forecast, series, longest, trees=settings.is_trees)
@@ -188,6 +193,40 @@ def fit_series(
     with set_missing_spans(settings.span(HORIZON)):
         reader = ExamplesReader(series_of(fitted, label).examples(table, "train", baseline=False))
     return FittedSeries(fitted, reader, longest, (_note(fitted, series.step), *reader.notes))
+
+
+def _check_numbers(time: str, rows: pa.Table, schema: Schema) -> None:
+    """Raise SemanticError for months or days as numbers, such as 202412: December is followed by January.
+
+    All numbers are months or days of 1900 to 2100, of more than one month, or of more than one year.
+    """
+    if not schema.is_integer(time) or not rows.num_rows:
+        return
+    numbers = rows.column(time).drop_null().unique().cast(pa.int64()).to_numpy()
+    for digits, form, example in ((6, "%Y%m", "202412 for December 2024"), (8, "%Y%m%d", "20241226")):
+        low, high = (year * 10 ** (digits - 4) for year in (1900, 2101))
+        turns = numbers // 100  # the year of a month, the month of a day
+        if not (low <= numbers.min() and numbers.max() < high and turns.min() < turns.max()):
+            continue
+        if _are_dates(numbers, form):
+            words = "months" if digits == 6 else "days"
+            expression = date_of_number(time, digits, schema.dialect)
+            raise SemanticError(
+                f"{time} has {words} as whole numbers, {example}, which are no steps of equal length",
+                hint=f"select {expression} AS {expressions.name(time, schema.dialect)}"
+                if expression
+                else "select dates in their place",
+            )
+
+
+def _are_dates(numbers: npt.NDArray[np.int64], form: str) -> bool:
+    """Return True if all numbers, written down, are dates of the form."""
+    try:
+        for number in numbers.tolist():
+            dt.datetime.strptime(str(number), form)
+    except ValueError:
+        return False
+    return True
 
 
 def _fit_forecast(as_written: spec.Forecast, series: Grid, longest: int, *, trees: bool) -> spec.Forecast:

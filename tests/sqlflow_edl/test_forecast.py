@@ -329,6 +329,40 @@ def test_a_query_that_cannot_be_forecast_is_an_error_with_its_place(
     assert caught.value.span is not None
 
 
+@pytest.mark.parametrize(
+    ("time", "words", "number"),
+    [
+        ("year(day) * 100 + month(day)", "months", "t * 100 + 1"),
+        ("CAST(strftime(day, '%Y%m%d') AS INT)", "days", "t"),
+    ],
+)
+def test_months_and_days_as_numbers_are_converted_by_the_hint(
+    session: Session, time: str, words: str, number: str
+) -> None:
+    expression = f"CAST(TRY_STRPTIME(CAST({number} AS VARCHAR), '%Y%m%d') AS DATE)"
+    days = "SELECT DATE '2022-11-01' + CAST(i AS INT) AS day, i % 9 AS y FROM range(400) AS rows (i)"
+    query = f"SELECT {time} AS t, SUM(y) AS y FROM ({days}) GROUP BY 1"
+    train = "TO TRAIN Forecast WITH forecast.time = t, forecast.horizon = 2, train.num_boost_round = 2 LABEL y INTO n"
+    with pytest.raises(SQLFlowError, match=f"t has {words} as whole numbers") as caught:
+        session.run(f"{query} {train}")
+    assert caught.value.hint == f"select {expression} AS t"
+    [trained] = session.run(f"SELECT {expression} AS t, y FROM ({query}) {train}")
+    assert f"t has steps of 1 {words[:-1]}" in trained.notes[0]
+
+
+def test_a_forecast_of_workdays_is_of_workdays(session: Session) -> None:
+    days = "SELECT DATE '2023-01-02' + CAST(i AS INT) AS day, i % 7 AS y FROM range(89) AS rows (i) WHERE i % 7 < 5"
+    with_time = "WITH forecast.time = day, forecast.horizon = 6, train.num_boost_round = 20"
+    [trained] = session.run(f"{days} TO TRAIN Forecast {with_time} LABEL y INTO workdays")
+    assert "day has steps of 1 day, Monday to Friday; season: 5 steps" in trained.notes
+    [forecast] = session.run(f"{days} TO PREDICT USING workdays")
+    rows = forecast.to_arrow()
+    assert [day.isoformat()[5:] for day in rows["day"].to_pylist()] == [
+        "04-03", "04-04", "04-05", "04-06", "04-07", "04-10"
+    ]  # fmt: skip
+    assert rows["y"].to_numpy() == pytest.approx([0, 1, 2, 3, 4, 0], abs=1.2)
+
+
 def test_workers_and_files_are_refused(model: Session) -> None:
     with (
         Session(model.source.url, workers=2) as several,

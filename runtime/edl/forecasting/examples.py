@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -28,16 +28,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import UNSET, UnsetType
-from pyarrow import types
 
 from edl.errors import SemanticError
 from edl.forecasting.ets import auto_ets
 from edl.forecasting.grid import Floats, Grid, grid, name_of
 from edl.forecasting.holidays import holiday_columns
-from edl.forecasting.steps import Ints
+from edl.forecasting.steps import Ints, move_times
 from edl.spec.forecast import (
     AUTO_ETS,
-    DAY,
     HOLIDAY,
     HOLIDAY_COUNTS,
     LEVEL,
@@ -106,7 +104,7 @@ class Series:
         In training they are of all times before the backtest, followed by the backtest's: the last times of each series
         in `windows` of `horizon` ones, each as seen from the time before it. A refit takes all times, and has no
         backtest; evaluation takes the last window; prediction the rows after the last known label of each series. If
-        there are none, and the model needs no `known` columns of them, they are the next `horizon` steps. An
+        a series has none, and the model needs no `known` columns of them, they are the next `horizon` steps. An
         explanation takes the rows after the last known labels, or the last window if there are none.
 
         Raises SemanticError if there are none, or rows beyond the horizon.
@@ -139,7 +137,7 @@ class Series:
         ends, notes = _long_enough(series_grid, spec, spec.windows * spec.horizon, 2 + spec.season)
         trained, held_out = (
             _keep_known_pairs(series_grid, *_find_training_pairs(series_grid, spec, ends)),
-            _backtest(spec, ends, spec.windows),
+            _backtest(series_grid, spec, ends, spec.windows),
         )
         count = len(trained[0])
         if not count:
@@ -160,16 +158,19 @@ class Series:
 
     def _last_window(self, series_grid: Grid, rows: pa.Table) -> Examples:
         ends, notes = _long_enough(series_grid, self.spec, self.spec.horizon, 1)
-        origins, steps = _keep_known_pairs(series_grid, *_backtest(self.spec, ends, 1))
+        origins, steps = _keep_known_pairs(series_grid, *_backtest(series_grid, self.spec, ends, 1))
         return Examples(self._table(series_grid, rows, origins, steps), 0, notes)
 
     def _ahead(self, series_grid: Grid, rows: pa.Table) -> Examples:
         spec = self.spec
-        if not self.known and not _has_rows_ahead(series_grid):
-            rows = with_next_steps(rows, series_grid, spec)
+        without_rows = series_grid.last <= series_grid.known
+        if not self.known and without_rows.any():
+            rows = with_next_steps(rows, series_grid, spec, np.flatnonzero(without_rows))
             series_grid = self._grid(rows, series_grid.step)
+            without_rows[:] = False
         origins, steps = _future_rows(series_grid, rows, self.label, spec)
-        return Examples(self._table(series_grid, rows, origins, steps), 0)
+        notes = _describe_ends(series_grid, rows, spec, int(without_rows.sum()))
+        return Examples(self._table(series_grid, rows, origins, steps), 0, tuple(notes))
 
     def _table(self, series_grid: Grid, rows: pa.Table, origins: Ints, steps: Ints) -> pa.Table:
         """Return the rows at so many steps after the origins, with the columns of examples."""
@@ -239,7 +240,8 @@ def _long_enough(
 
     Another series is left out, with a note. least: the values before the end that are needed.
     """
-    ends = series_grid.known - held_out
+    ends = np.maximum(series_grid.known - held_out, series_grid.first)
+    ends = np.where(ends > series_grid.first, series_grid.find_known(ends - 1) + 1, ends)
     kept = ends - series_grid.first >= least
     needed = least + held_out
     if not kept.any():
@@ -260,9 +262,13 @@ def _long_enough(
     return ends[kept], tuple(notes)
 
 
-def _backtest(spec: Forecast, ends: Ints, windows: int) -> tuple[Ints, Ints]:
-    """Return the origin of each window after the ends of series, with each of its steps."""
+def _backtest(series_grid: Grid, spec: Forecast, ends: Ints, windows: int) -> tuple[Ints, Ints]:
+    """Return the origin of each window after the ends of series, with each of its steps.
+
+    A window without a known value before it begins earlier, after the last known one.
+    """
     origins = (ends[:, np.newaxis] - 1 + spec.horizon * np.arange(windows)).reshape(-1)
+    origins = np.unique(series_grid.find_known(origins))
     return np.repeat(origins, spec.horizon), np.tile(np.arange(1, spec.horizon + 1), len(origins))
 
 
@@ -428,13 +434,35 @@ def _naive_errors(series_grid: Grid, values: Floats, season: int) -> Floats:
     return np.where(inside, np.abs(values - values[earlier]), np.nan)
 
 
-def with_next_steps(rows: pa.Table, series_grid: Grid, spec: Forecast) -> pa.Table:
-    """Return the rows and, after them, `spec.horizon` more of each series, with its name, their times and NULL."""
-    last = rows.take(pa.array(series_grid.rows[series_grid.last - 1]))
+def _describe_ends(series_grid: Grid, rows: pa.Table, spec: Forecast, without_rows: int) -> Iterator[str]:
+    """Yield notes on series that end before others, and on the number of series without rows to forecast."""
+    count = len(series_grid.known)
+    if without_rows:
+        yield f"{without_rows:,} of {count:,} series have no rows to forecast, and no forecast"
+    with_values = np.flatnonzero(series_grid.known > series_grid.first)
+    of_row = series_grid.rows[series_grid.known[with_values] - 1]
+    times = rows.column(spec.time).take(pa.array(of_row))
+    last = pc.max(times)
+    earlier = np.flatnonzero(pc.less(times, last).to_numpy(zero_copy_only=False))
+    if len(earlier):
+        first, end = int(earlier[0]), str(last).removesuffix(" 00:00:00")
+        name, its_end = (
+            name_of(rows, spec.series, int(of_row[first])),
+            str(times[first]).removesuffix(" 00:00:00"),
+        )
+        yield (
+            f"{len(earlier):,} of {count:,} series have no value at {end}, the last time of the others: the forecast "
+            f"of {name} begins after {its_end}"
+        )
+
+
+def with_next_steps(rows: pa.Table, series_grid: Grid, spec: Forecast, series: Ints) -> pa.Table:
+    """Return the rows and, after them, `spec.horizon` more of some series, with its name, their times and NULL."""
+    last = rows.take(pa.array(series_grid.rows[series_grid.last[series] - 1]))
     repeated = last.take(pa.array(np.repeat(np.arange(last.num_rows), spec.horizon)))
     steps = np.tile(np.arange(1, spec.horizon + 1), last.num_rows)
     columns = [
-        _later(repeated.column(field.name), steps * series_grid.step.count, series_grid.step.unit)
+        move_times(repeated.column(field.name), steps, series_grid.step)
         if field.name == spec.time
         else repeated.column(field.name)
         if field.name in spec.series
@@ -442,27 +470,3 @@ def with_next_steps(rows: pa.Table, series_grid: Grid, spec: Forecast) -> pa.Tab
         for field in rows.schema
     ]
     return pa.concat_tables([rows, pa.table(columns, schema=rows.schema)])
-
-
-def _later(times: pa.ChunkedArray, steps: Ints, unit: str) -> pa.Array:
-    """Return the times so many numbers, days, seconds or months later."""
-    kind = times.type
-    if types.is_integer(kind):
-        return pc.add(times.cast(pa.int64()), pa.array(steps)).cast(kind)
-    zone = getattr(kind, "tz", None)
-    seconds = np.asarray(times.cast(pa.timestamp("s", zone)).cast(pa.int64()).to_numpy(), dtype=np.int64)
-    size = DAY if unit == "day" else 1
-    later = _months_later(seconds, steps) if unit == "month" else seconds + steps * size
-    return pa.array(later).cast(pa.timestamp("s", zone)).cast(kind)
-
-
-def _months_later(seconds: Ints, months: Ints) -> Ints:
-    """Return times on the same day of a later month; the last day of a month stays the last one."""
-    days = seconds // DAY
-    month = days.astype("datetime64[D]").astype("datetime64[M]")
-    first = month.astype("datetime64[D]").astype(np.int64)
-    is_last = days + 1 == (month + 1).astype("datetime64[D]").astype(np.int64)
-    later = month + months
-    start, end = (month_start.astype("datetime64[D]").astype(np.int64) for month_start in (later, later + 1))
-    moved = np.where(is_last, end - 1, np.minimum(start + days - first, end - 1))
-    return moved * DAY + seconds % DAY

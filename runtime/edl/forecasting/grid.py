@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 
 from edl.errors import SemanticError
 from edl.features.arrays import numbers, plain_array
-from edl.forecasting.steps import Ints, infer
+from edl.forecasting.steps import Ints, are_open, find_open, infer, number_steps
 from edl.forecasting.steps import ticks as ticks_of
 from edl.spec.forecast import Step
 
 Floats = npt.NDArray[np.float64]
 MOST_PLACES = 50  # of each row: more are gaps that no series has
 FEWEST_PLACES = 10_000  # that are always allowed
+_FEWEST_STEPS = 3  # between rows, before they tell that all are longer
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,12 @@ class Grid:
         inside = np.arange(len(self.values)) < self.known[self.of]
         return int((inside & np.isnan(self.values)).sum())
 
+    def find_known(self, places: Ints) -> Ints:
+        """Return the last place with a known label up to each place: -1, or of another series, if there is none."""
+        has_label = ~np.isnan(self.values)
+        last: Ints = np.maximum.accumulate(np.where(has_label, np.arange(len(has_label)), -1))
+        return last[places]
+
 
 def grid(rows: pa.Table, label: str, time: str, series: Sequence[str], step: Step | None = None) -> Grid:
     """Return the series of the rows, in any order. `step` is inferred unless it is given.
@@ -59,9 +66,12 @@ def grid(rows: pa.Table, label: str, time: str, series: Sequence[str], step: Ste
     codes, sorted_times = codes[order], times.take(pa.array(order))
     same = codes[1:] == codes[:-1]
     _check_duplicates(ticks_of(sorting, sorted_times, time), same, rows, order, time, series)
+    is_learned = step is not None
     step = step or infer(sorted_times, same, time)
     ticks = ticks_of(step, sorted_times, time)
     between = np.diff(ticks)
+    if not is_learned:
+        step = find_open(step, ticks, same)
     wrong = np.flatnonzero(same & ((between % step.count != 0) | (between == 0)))
     if len(wrong):
         here, following = (_text(sorted_times[int(place)]) for place in (wrong[0], wrong[0] + 1))
@@ -70,8 +80,11 @@ def grid(rows: pa.Table, label: str, time: str, series: Sequence[str], step: Ste
             f"{time} has irregular steps: {of_series}{following} follows {here}, and the usual step is {step.words}",
             hint="round the times in the query, and aggregate the rows of each step: GROUP BY …",
         )
+    if is_learned:
+        _check_step(step, ticks, same, sorted_times, time)
+    numbers = number_steps(step, ticks)
     starts = np.flatnonzero(np.r_[True, ~same])
-    lengths = np.add.reduceat(np.r_[between // step.count, 0] * np.r_[same, False], starts) + 1
+    lengths = np.add.reduceat(np.r_[np.diff(numbers), 0] * np.r_[same, False], starts) + 1
     total = int(lengths.sum())
     if total > max(FEWEST_PLACES, MOST_PLACES * len(order)):
         raise SemanticError(
@@ -80,7 +93,7 @@ def grid(rows: pa.Table, label: str, time: str, series: Sequence[str], step: Ste
         )
     first = np.cumsum(lengths) - lengths
     of_row = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(order)]))
-    places = first[of_row] + (ticks - ticks[starts][of_row]) // step.count
+    places = first[of_row] + numbers - numbers[starts][of_row]
     values, positions = np.full(total, np.nan), np.full(total, -1, dtype=np.int64)
     positions[places] = order
     values[places] = _labels(rows, label)[order]
@@ -88,6 +101,26 @@ def grid(rows: pa.Table, label: str, time: str, series: Sequence[str], step: Ste
     ends = np.where(np.isnan(values), 0, np.arange(1, total + 1))
     ends_known = np.maximum(np.maximum.reduceat(ends, first), first)
     return Grid(step, values, positions, first, ends_known, first + lengths, of)
+
+
+def _check_step(
+    step: Step, ticks: Ints, same: npt.NDArray[np.bool_], sorted_times: pa.Array, time: str
+) -> None:
+    """Raise SemanticError for rows at other times than the model learned: at closed ones, or in longer steps."""
+    closed = np.flatnonzero(~are_open(step, ticks))
+    if len(closed):
+        raise SemanticError(
+            f"{time} = {_text(sorted_times[int(closed[0])])} is no time of the model's steps of {step.words}: no "
+            f"training row was at such a time, and {len(closed):,} of {len(ticks):,} rows are",
+            hint="select rows at the model's times alone, or train a model of all",
+        )
+    between = np.diff(number_steps(step, ticks))[same]
+    if len(between) >= _FEWEST_STEPS and (longer := int(np.gcd.reduce(between))) > 1:
+        raise SemanticError(
+            f"{time} has steps of {Step(longer * step.count, step.unit).words}, and the model learned steps of "
+            f"{step.words}",
+            hint="select a row for each step, as in training, or train a model of the longer steps",
+        )
 
 
 def name_of(rows: pa.Table, series: Sequence[str], row: int) -> str:

@@ -15,6 +15,10 @@ from edl.spec.forecast import DAY, Step
 Ints = npt.NDArray[np.int64]
 
 _SHORTEST_MONTH = 28  # days
+_SHORTEST = {"second": 60, "day": 1, "month": 1, "": 1}  # steps that lead over times without rows
+_FEWEST_PERIODS = 3  # before times without rows are left out
+_LEAST_SHARE = 0.75  # of the other times with rows
+_CHANCE = 0.01  # that a time is without rows at random
 
 
 def ticks(step: Step, times: pa.Array, column: str) -> Ints:
@@ -68,6 +72,119 @@ def infer(times: pa.Array, same: npt.NDArray[np.bool_], column: str) -> Step:
     count = _most_frequent(between)
     whole_days = count % DAY == 0 and not (seconds % DAY).any()
     return Step(count // DAY, "day") if whole_days else Step(count, "second")
+
+
+def number_steps(step: Step, ticks: Ints) -> Ints:
+    """Return the numbers of the steps of times, in units of the step: consecutive for consecutive open ones.
+
+    A time that is not open has the number of the next one that is.
+    """
+    numbers = ticks // step.count
+    if not step.period:
+        return numbers
+    before = np.searchsorted(np.array(step.open), np.arange(step.period))
+    opened: Ints = numbers // step.period * len(step.open) + before[numbers % step.period]
+    return opened
+
+
+def are_open(step: Step, ticks: Ints) -> npt.NDArray[np.bool_]:
+    """Return which times are open, in units of the step."""
+    if not step.period:
+        return np.ones(len(ticks), np.bool_)
+    return np.isin(ticks // step.count % step.period, step.open)
+
+
+def _move(step: Step, ticks: Ints, steps: Ints) -> Ints:
+    """Return the times that are so many steps later, in units of the step."""
+    if not step.period:
+        return ticks + steps * step.count
+    turns, place = np.divmod(number_steps(step, ticks) + steps, len(step.open))
+    numbers: Ints = turns * step.period + np.array(step.open)[place]
+    return numbers * step.count + ticks % step.count
+
+
+def move_times(times: pa.ChunkedArray, steps: Ints, step: Step) -> pa.Array:
+    """Return the times so many steps later."""
+    kind = times.type
+    if types.is_integer(kind):
+        return pc.add(times.cast(pa.int64()), pa.array(steps * step.count)).cast(kind)
+    zone = getattr(kind, "tz", None)
+    seconds = np.asarray(times.cast(pa.timestamp("s", zone)).cast(pa.int64()).to_numpy(), dtype=np.int64)
+    if step.unit == "month":
+        later = _months_later(seconds, steps * step.count)
+    else:
+        size = DAY if step.unit == "day" else 1
+        later = _move(step, seconds // size, steps) * size + seconds % size
+    return pa.array(later).cast(pa.timestamp("s", zone)).cast(kind)
+
+
+def _months_later(seconds: Ints, months: Ints) -> Ints:
+    """Return times on the same day of a later month; the last day of a month stays the last one."""
+    days = seconds // DAY
+    month = days.astype("datetime64[D]").astype("datetime64[M]")
+    first = month.astype("datetime64[D]").astype(np.int64)
+    is_last = days + 1 == (month + 1).astype("datetime64[D]").astype(np.int64)
+    later = month + months
+    start, end = (month_start.astype("datetime64[D]").astype(np.int64) for month_start in (later, later + 1))
+    moved = np.where(is_last, end - 1, np.minimum(start + days - first, end - 1))
+    return moved * DAY + seconds % DAY
+
+
+def find_open(step: Step, ticks: Ints, same: npt.NDArray[np.bool_]) -> Step:
+    """Return the step that leads over times without rows if these return each day or each week.
+
+    ticks: of the rows, in units of the step, sorted within each series. At times that are left out no series has a row,
+    and so many of the others have rows that this is no chance. If the rows are no such steps apart, the step is the
+    longest of which they are: of Mondays, Wednesdays and Fridays, a day.
+    """
+    common = int(np.gcd.reduce(np.diff(ticks)[same]))
+    if common % step.count:
+        shorter = find_open(Step(common, step.unit), ticks, same) if common >= _SHORTEST[step.unit] else step
+        return shorter if shorter.period else step
+    slotted = [_find_slots(step, ticks, same, period) for period in _periods(step)]
+    patterns = [pattern for pattern in slotted if pattern]
+    if len(patterns) == 2:
+        day, week = patterns
+        every_day = tuple(slot for slot in range(week.period) if slot % day.period in day.open)
+        return day if week.open == every_day else week
+    return patterns[0] if patterns else step
+
+
+def _find_slots(step: Step, ticks: Ints, same: npt.NDArray[np.bool_], period: int) -> Step | None:
+    """Return the step with the slots of the period that have rows; None if all have, or too few rows tell."""
+    numbers = ticks // step.count
+    firsts, lasts = numbers[np.r_[True, ~same]], numbers[np.r_[~same, True]]
+    if (lasts - firsts + 1).max() < _FEWEST_PERIODS * period:
+        return None
+    expected = _count_slots(firsts, lasts, period)
+    rows = np.bincount(numbers % period, minlength=period)
+    opened = np.flatnonzero(rows)
+    share = rows.sum() / expected[opened].sum()
+    by_chance = (1 - share) ** expected[rows == 0]
+    if len(opened) == period or share < _LEAST_SHARE or by_chance.sum() >= _CHANCE:
+        return None
+    return Step(step.count, step.unit, period, tuple(opened.tolist()))
+
+
+def _periods(step: Step) -> list[int]:
+    """Return the steps of a day and of a week, of steps that divide them."""
+    if step.unit == "day":
+        return [7] if step.count == 1 else []
+    if step.unit == "second" and step.count < DAY and DAY % step.count == 0:
+        return [DAY // step.count, 7 * DAY // step.count]
+    return []
+
+
+def _count_slots(firsts: Ints, lasts: Ints, period: int) -> Ints:
+    """Return how often each slot of the period is between the first and the last steps of series."""
+    turns, rest = np.divmod(lasts - firsts + 1, period)
+    counts = np.full(period, turns.sum())
+    changes = np.zeros(2 * period + 1, dtype=np.int64)
+    np.add.at(changes, firsts % period, 1)
+    np.add.at(changes, firsts % period + rest, -1)
+    inside = np.cumsum(changes)[:-1]
+    totals: Ints = counts + inside[:period] + inside[period:]
+    return totals
 
 
 def _is_monthly(times: pa.Array) -> bool:

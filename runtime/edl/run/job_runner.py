@@ -109,6 +109,8 @@ def run_job(
             outcome = do(
                 program, reader, given_weights, results, background, observer=observer, cancelled=cancelled
             )
+            if isinstance(reader, ExamplesReader):
+                outcome = msgspec.structs.replace(outcome, notes=(*outcome.notes, *reader.notes))
     except BaseException:
         results.clear()
         raise

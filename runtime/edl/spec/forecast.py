@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -26,37 +27,58 @@ DAY = 86_400  # seconds
 _SEASONS = {(1, "month"): 12, (3, "month"): 4, (1, "day"): 7, (7, "day"): 52}
 
 
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_EPOCH = 3  # weekday of the day 0, a Thursday
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Time between two rows of a series: `count` times a month, day or second, or of numbers (an empty unit)."""
+    """Time between two rows of a series: `count` times a month, day or second, or of numbers (an empty unit).
+
+    With a `period`, a step leads to the next time that is open: of so many steps in turn, a day or a week, only the
+    `open` ones have rows, such as the days from Monday to Friday or the hours from 9 to 17. Steps are numbered from
+    1970 on, so that 0 of 7 days is a Thursday.
+    """
 
     count: int
     unit: str
+    period: int = 0
+    open: tuple[int, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the step of a text such as `1 day`."""
+        """Return the step of a text such as `1 day`, or `1 day in 0-1,4-6 of 7`."""
+        text, _, opened = text.partition(" in ")
         count, _, unit = text.partition(" ")
-        return cls(int(count), unit)
+        ranges, _, period = opened.partition(" of ")
+        ends = [numbers.split("-") for numbers in ranges.split(",") if numbers]
+        slots = tuple(slot for end in ends for slot in range(int(end[0]), int(end[-1]) + 1))
+        return cls(int(count), unit, int(period or 0), slots)
 
     def __str__(self) -> str:
-        return f"{self.count} {self.unit}".rstrip()
+        text = f"{self.count} {self.unit}".rstrip()
+        return f"{text} in {_list_ranges(self.open, str)} of {self.period}" if self.period else text
 
     @property
     def season(self) -> int:
         """Usual number of steps of a season: of a year, a week or a day; 1 for none."""
         if self.unit == "second" and self.count < DAY and DAY % self.count == 0:
-            return DAY // self.count
-        return _SEASONS.get((self.count, self.unit), 1)
+            a_day = DAY // self.count
+            of_days = {
+                sum(slot // a_day == day for slot in self.open) for day in range(self.period // a_day)
+            } - {0}
+            return (of_days.pop() if len(of_days) == 1 else len(self.open)) if self.period else a_day
+        return len(self.open) or _SEASONS.get((self.count, self.unit), 1)
 
     @property
     def seconds(self) -> int:
-        """Length in seconds, of a month on average; 0 for numbers."""
-        return self.count * {"second": 1, "day": DAY, "month": 365 * DAY // 12}.get(self.unit, 0)
+        """Length in seconds, of a month and of open steps on average; 0 for numbers."""
+        length = self.count * {"second": 1, "day": DAY, "month": 365 * DAY // 12}.get(self.unit, 0)
+        return length * self.period // len(self.open) if self.period else length
 
     @property
     def words(self) -> str:
-        """Step for people: `1 day`, `30 minutes`, `3 months`."""
+        """Step for people: `1 day`, `30 minutes`, `3 months`, `1 day, Monday to Friday`."""
         count, unit = self.count, self.unit
         if not unit:
             return f"{count:,}"
@@ -65,7 +87,34 @@ class Step:
                 if count % size == 0:
                     count, unit = count // size, name
                     break
-        return f"{count:,} {unit}{'' if count == 1 else 's'}"
+        return f"{count:,} {unit}{'' if count == 1 else 's'}{self._open_words}"
+
+    @property
+    def _open_words(self) -> str:
+        """When rows are, for people, after a comma; empty if they are always."""
+        if not self.period:
+            return ""
+        if self.unit == "day":
+            days = sorted((slot + _EPOCH) % len(_WEEKDAYS) for slot in self.open)
+            return f", {_list_ranges(days, lambda day: _WEEKDAYS[day], ' to ')}"
+        if self.period * self.count > DAY:
+            return f", {len(self.open):,} of {self.period:,} in a week"
+        return f", {_list_ranges(self.open, self._clock, ' to ')}"
+
+    def _clock(self, slot: int) -> str:
+        minutes = slot * self.count // 60
+        return f"{minutes // 60:02}:{minutes % 60:02}"
+
+
+def _list_ranges(numbers: Sequence[int], name: Callable[[int], str], to: str = "-") -> str:
+    """Return numbers as ranges of consecutive ones: `0-4,6`."""
+    begins = [number for number in numbers if number - 1 not in numbers]
+    ends = [number for number in numbers if number + 1 not in numbers]
+    ranges = (
+        name(begin) if begin == end else f"{name(begin)}{to}{name(end)}"
+        for begin, end in zip(begins, ends, strict=True)
+    )
+    return (", " if to != "-" else ",").join(ranges)
 
 
 class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

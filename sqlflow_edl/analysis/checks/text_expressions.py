@@ -43,6 +43,7 @@ _DATES: Mapping[str, tuple[str, str, str, str]] = {
     "spark": ("TO_DATE({}, '{}')", "dd", "MM", "yyyy"),
     "trino": ("TRY(DATE_PARSE({}, '{}'))", "%d", "%m", "%Y"),
 }
+_TEXTS = {"mysql": "CHAR", "bigquery": "STRING", "hive": "STRING", "maxcompute": "STRING", "spark": "STRING"}
 _SHORT_YEARS = {"%Y": "%y", "YYYY": "YY", "yyyy": "yy"}
 _TIMES: Mapping[str, str] = {
     "duckdb": "TRY_CAST({} AS TIMESTAMP)",
@@ -62,6 +63,20 @@ def read_column(column: str, reading: TextReading, dialect: str) -> str | None:
     if isinstance(reading, NumberReading):
         return number(column, reading, dialect)
     return _date(column, reading, dialect)
+
+
+def date_of_number(column: str, digits: int, dialect: str) -> str | None:
+    """Return an expression of the dates in a column of numbers such as 20241226, or of months such as 202412.
+
+    digits: 8 or 6. None if the dialect has none for them.
+    """
+    if dialect not in _DATES:
+        return None
+    name = expressions.name(column, dialect)
+    number = name if digits == 8 else f"{name} * 100 + 1"
+    function, day, month, year = _DATES[dialect]
+    date = function.format(f"CAST({number} AS {_TEXTS.get(dialect, 'VARCHAR')})", f"{year}{month}{day}")
+    return f"CAST({date} AS DATE)" if dialect in ("duckdb", "trino") else date
 
 
 def describe_doubt(reading: TextReading) -> str:

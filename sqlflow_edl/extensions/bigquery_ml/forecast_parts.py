@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from edl.features.arrays import numbers
 from edl.spec import Forecast
+from edl.spec.forecast import DAY, Step
 from sqlflow_edl.extensions.bigquery_ml.functions import ModelFunction, forecast_rows
 
 Floats = npt.NDArray[np.float64]
@@ -25,7 +26,6 @@ _INTERVAL = (
     "prediction_interval_upper_bound",
 )
 _NO_PARTS = ("holiday_effect", "spikes_and_dips", "step_changes")  # of which these models know nothing
-_DAYS = {"day": 1.0, "week": 7.0, "month": 30.0, "hour": 1 / 24, "minute": 1 / 1440, "second": 1 / 86_400}
 _LONGEST = {"daily": 1.5, "weekly": 8.0, "monthly": 32.0, "quarterly": 93.0}  # days of a season
 
 
@@ -161,8 +161,7 @@ def _centred_mean(values: Floats, period: int) -> Floats:
 
 def name_season(forecast: Forecast) -> str:
     """Return the name of a season by its length; of steps that are numbers, it has the longest one."""
-    count, _, unit = forecast.step.partition(" ")
-    days = _DAYS.get(unit.rstrip("s"), 0.0) * float(count) * forecast.season
+    days = Step.parse(forecast.step).seconds * forecast.season / DAY
     if not days:
         return _SEASONS[0]
     return next((name for name, longest in _LONGEST.items() if days <= longest), _SEASONS[0])

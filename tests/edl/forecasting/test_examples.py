@@ -171,6 +171,44 @@ def test_a_series_that_is_too_short_is_left_out_with_a_note() -> None:
     assert found.notes == ("1 of 3 series have fewer than 12 values and are left out",)
 
 
+def test_a_window_of_the_backtest_begins_after_a_known_value() -> None:
+    rows = table(stores="a")
+    unknown = pa.array([(day - START).days in (35, 36) for day in rows["day"].to_pylist()])
+    sales = pa.array(rows["sales"].to_pylist(), mask=unknown.to_numpy(zero_copy_only=False))
+    found = series().examples(rows.set_column(2, "sales", sales), "train")
+    backtest = found.rows.slice(found.training)
+    assert sorted((day - START).days for day in backtest["day"].to_pylist()) == [37]
+    assert backtest["forecast.step"].to_pylist() == [3]
+
+
+def test_each_series_without_rows_to_forecast_gets_the_next_steps() -> None:
+    rows = table(unknown=2)
+    of_a = rows.filter((np.array(rows["store"].to_pylist()) == "a") | rows["sales"].is_valid().to_numpy())
+    found = series().examples(of_a, "predict")
+    ahead = sorted((row["store"], (row["day"] - START).days) for row in found.rows.to_pylist())
+    assert ahead == [("a", 38), ("a", 39), ("b", 38), ("b", 39), ("b", 40)]
+    assert not found.notes
+
+
+def test_a_series_that_ends_before_the_others_is_said() -> None:
+    rows = table()
+    early = (np.array(rows["store"].to_pylist()) == "a") | (
+        np.array(rows["day"].to_pylist()) < START + timedelta(30)
+    )
+    [note] = series().examples(rows.filter(early), "predict").notes
+    assert note == (
+        "1 of 2 series have no value at 2024-02-09, the last time of the others: the forecast of store = b begins "
+        "after 2024-01-30"
+    )
+
+
+def test_series_without_rows_to_forecast_are_said_if_the_model_needs_rows() -> None:
+    rows = table(unknown=2)
+    of_a = rows.filter((np.array(rows["store"].to_pylist()) == "a") | rows["sales"].is_valid().to_numpy())
+    [note] = series(known=["promo"]).examples(of_a.append_column("promo", of_a["sales"]), "predict").notes
+    assert note == "1 of 2 series have no rows to forecast, and no forecast"
+
+
 def test_a_constant_series_has_a_scale() -> None:
     rows = pa.table({"day": days(30), "store": ["a"] * 30, "sales": [5.0] * 30})
 

@@ -79,3 +79,8 @@ SELECT x, k, day AS order_date, moment, y FROM t TO TRAIN DNNRegressor WITH vali
 -- take: leave VALIDATE out
 -- run
 SELECT x, w FROM t TO TRAIN Transform COLUMN x, w «VALIDATE 0.2» INTO m;
+
+-- site: sqlflow_edl.analysis.forecasts _check_numbers
+-- hint: select {} AS {}
+-- take: select (.+) AS m
+SELECT «m» AS m, y FROM (SELECT 202201 + 100 * (i // 12) + i % 12 AS m, i % 12 AS y FROM range(48) AS rows (i)) TO TRAIN Forecast WITH forecast.time = m, forecast.horizon = 2, train.num_boost_round = 2 LABEL y INTO m;

@@ -39,8 +39,8 @@ def test_unknown_values_leave_the_parts_of_their_season() -> None:
 
 @pytest.mark.parametrize(
     ("step", "season", "name"),
-    [("1 day", 7, "weekly"), ("1 hour", 24, "daily"), ("1 month", 12, "yearly"), ("15 minute", 96, "daily"),
-     ("1 day", 30, "monthly"), ("1 week", 13, "quarterly"), ("1", 12, "yearly")],
+    [("1 day", 7, "weekly"), ("3600 second", 24, "daily"), ("1 month", 12, "yearly"), ("900 second", 96, "daily"),
+     ("1 day", 30, "monthly"), ("7 day", 13, "quarterly"), ("1 day in 0-1,4-6 of 7", 5, "weekly"), ("1", 12, "yearly")],
 )  # fmt: skip
 def test_a_season_is_named_by_its_length(step: str, season: int, name: str) -> None:
     assert name_season(Forecast("day", (), 1, season, step, 1)) == name
