@@ -61,7 +61,10 @@ def _of_classes(label: Label, figures: Figures, rows: str, sizes: Sequence[float
         elif accuracy == share:
             yield f"So it is no more often right than always {name}."
     if label.is_binary:
-        yield from _of_positive_class(value(label.classes[1]), figures)
+        if len(sizes) == 2 and not sizes[1]:
+            yield f"None of the rows is {value(label.classes[1])}."
+        else:
+            yield from _of_positive_class(value(label.classes[1]), figures)
         yield from _reversed_ranking(value(label.classes[1]), figures, sizes)
 
 

@@ -248,10 +248,10 @@ class SeenRowsFinder:
             for column, column_here in pairs
             if column_here is not None and _are_comparable(column.type, column_here.type)
         }
-        needed = {
-            *trained.columns,
-            *filter(None, (one_label.column for one_label in spec.each_label(trained.label))),
-        }
+        labels = {
+            one_label.column for one_label in spec.each_label(trained.label)
+        }  # no column of clusters, anomalies
+        needed = {*trained.columns, *labels.intersection(column.name for column in trained.query.schema)}
         return names_here if needed <= names_here.keys() else {}
 
     def _compare_rows(self, columns: dict[str, str]) -> SeenRows:

@@ -41,6 +41,13 @@ def test_one_that_is_no_better_is_called_so(tmp_path: Path) -> None:
     assert verdict(found).endswith("So it is no more often right than always FALSE. It finds no row of TRUE.")
 
 
+def test_rows_without_the_second_class_are_said_to_have_none(tmp_path: Path) -> None:
+    metrics = {"accuracy": 0.9, "precision": 0.0, "recall": 0.0}
+    confusion = Calibration(confusion=((90.0, 10.0), (0.0, 0.0)))
+    found = archive(tmp_path, CHURNED, metrics=metrics, uncertainty=confusion)
+    assert verdict(found).endswith("So it is less often right than always FALSE. None of the rows is TRUE.")
+
+
 def test_one_that_is_worse_may_still_rank(tmp_path: Path) -> None:
     metrics = {"accuracy": 0.81, "precision": 0.0, "recall": 0.0, "auc": 0.75}
     found = archive(tmp_path, CHURNED, metrics=metrics, uncertainty=Calibration(confusion=CONFUSION))

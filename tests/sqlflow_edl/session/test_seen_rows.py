@@ -84,6 +84,15 @@ def test_rows_are_compared_whatever_the_order_and_the_columns_of_the_query(sessi
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize(
+    "model", ["KMeans WITH model.n_clusters = 2", "IsolationForest WITH model.n_estimators = 2"]
+)
+def test_rows_of_clusters_and_anomalies_are_counted_without_a_label(session: Session, model: str) -> None:
+    session.run(f"SELECT x, price FROM houses TO TRAIN {model} VALIDATE 0.1 INTO groups")
+    [note] = evaluated(session, "SELECT x, price FROM houses TO EVALUATE groups")[1]
+    assert note.startswith("108 of these 120 rows trained groups@")
+
+
 def test_rows_of_another_table_are_not_compared(session: Session) -> None:
     trained(session, "here")
     assert evaluated(session, "SELECT * FROM others TO EVALUATE here")[1] == []
