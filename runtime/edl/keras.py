@@ -15,12 +15,14 @@ from edl.frameworks.keras.layers import (
 )
 from edl.frameworks.keras.real_mlp import FeatureScales, NTPDense
 from edl.frameworks.least_squares import LeastSquares
+from edl.frameworks.newton import Newton
 
 __all__ = [
     "Embedding",
     "FeatureScales",
     "LeastSquares",
     "NTPDense",
+    "Newton",
     "by_class",
     "checked_model",
     "concatenated",

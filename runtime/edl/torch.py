@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from edl.frameworks.least_squares import LeastSquares
+from edl.frameworks.newton import Newton
 from edl.frameworks.torch.clusters import Centres, ClusterTargets, DeepClusters
 from edl.frameworks.torch.isolation_forest import IsolationForest
 from edl.frameworks.torch.layers import (
@@ -32,6 +33,7 @@ __all__ = [
     "MemberOutputs",
     "Members",
     "NTPLinear",
+    "Newton",
     "TiDE",
     "WeightedSum",
     "by_class",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from edl.errors import SQLFlowError, nearest
 from edl.extension_loader import load, load_or
-from edl.spec.job import COMPONENTS, FACTORS, LEAST_SQUARES
+from edl.spec.job import COMPONENTS, FACTORS, LEAST_SQUARES, NEWTON
 from sqlflow_edl.analysis.entries import Catalog, Entry, normalize_name
 from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models import boosted_trees, deepfm, dnn, forecast, real_mlp, transform, wide_deep
@@ -199,6 +199,7 @@ OPTIMIZERS = Catalog(
             frameworks=("keras",),
         ),
         Entry(LEAST_SQUARES, "Exact solution of LinearRegressor, by a decomposition of all rows."),
+        Entry(NEWTON, "Exact solution of LinearClassifier, by Newton's method over all rows."),
         Entry(COMPONENTS, "Exact solution of PCA, by a decomposition of all rows.", frameworks=("torch",)),
         Entry(
             FACTORS,

@@ -250,7 +250,7 @@ class TrainingPlan(RowPlan):
             keep_rows="none" if self.settings.get("model.keep_rows") == "none" else msgspec.UNSET,
         )
         raise_all(running.unused_limits(self.settings, job))
-        if model.name == steps.SOLVABLE:
+        if model.name in steps.SOLVABLE:
             job = steps.solve_exactly(job, self.settings)
         if model.finish is not None:
             job = model.finish(job)
@@ -463,7 +463,7 @@ class FittedTraining:
             schedule=schedule,
             training=training,
         )
-        if self.model.name == steps.SOLVABLE:
+        if self.model.name in steps.SOLVABLE:
             return steps.solve_exactly(varied, settings)
         return varied if self.model.finish is None else self.model.finish(varied)
 

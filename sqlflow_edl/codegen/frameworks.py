@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from edl import schedules
 from edl.spec import Component, Label
 from edl.spec.forecast import BESIDE, SCALE
-from edl.spec.job import COMPONENTS, FACTORS, LEAST_SQUARES, Parameter
+from edl.spec.job import COMPONENTS, FACTORS, LEAST_SQUARES, NEWTON, Parameter
 from edl.spec.labels import ERRORS
 from sqlflow_edl.codegen.source import CallExpression, Expression, Items, line, literal
 
@@ -38,7 +38,10 @@ def _same(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
-_LEAST_SQUARES = Spelling("LeastSquares", _same("l2"), {}, solves=True)
+_SOLVERS = {
+    LEAST_SQUARES: Spelling("LeastSquares", _same("l2"), {}, solves=True),
+    NEWTON: Spelling("Newton", _same("l2"), {}, solves=True),
+}
 KERAS: Mapping[str, Spelling] = {
     "adam": Spelling("Adam", _same(*_ADAM), _ADAM),
     "adamw": Spelling("AdamW", _same(*_ADAM, "weight_decay"), {**_ADAM, "weight_decay": 0.004}),
@@ -65,7 +68,7 @@ KERAS: Mapping[str, Spelling] = {
         _same("l1_regularization_strength", "l2_regularization_strength"),
         {"l1_regularization_strength": 0.0, "l2_regularization_strength": 0.0},
     ),
-    LEAST_SQUARES: _LEAST_SQUARES,
+    **_SOLVERS,
 }
 
 _TORCH_ADAM = {"epsilon": "eps", "amsgrad": "amsgrad"}
@@ -92,7 +95,7 @@ TORCH: Mapping[str, Spelling] = {
     "adadelta": Spelling("Adadelta", {"rho": "rho", "epsilon": "eps"}, {"rho": 0.9, "epsilon": 1e-6}),
     "adamax": Spelling("Adamax", {"epsilon": "eps"}, {"epsilon": 1e-8}),
     "nadam": Spelling("NAdam", {"epsilon": "eps"}, {"epsilon": 1e-8}),
-    LEAST_SQUARES: _LEAST_SQUARES,
+    **_SOLVERS,
     COMPONENTS: Spelling("ExactComponents", _same("explained_variance_ratio"), {}, solves=True),
     FACTORS: Spelling(
         "AlternatingLeastSquares", _same("l2", "iterations", "alpha"), {"iterations": 20}, solves=True

@@ -12,6 +12,7 @@ FLOAT_BYTES = 4
 _SLOTS = {
     "sgd": 0,
     "least_squares": 0,
+    "newton": 0,
     "principal_components": 0,
     "alternating_least_squares": 0,
     "adam": 2,

@@ -19,7 +19,7 @@ from edl.arrays import Array
 from edl.errors import JobError
 from edl.features import Features as FeatureColumns
 from edl.frameworks.adapter import Adapter, Floats, Minibatches
-from edl.frameworks.solvers import Solver, SolvingAdapter, read_state
+from edl.frameworks.solvers import Solver, SolvingAdapter, find_linear_layer, read_state
 from edl.program import Program
 from edl.spec.extra_outputs import EMBEDDING
 
@@ -194,7 +194,7 @@ class LeastSquaresAdapter(SolvingAdapter):
         super().__init__(adapter)
         self._label = program.spec.label
         self._features = getattr(program.module, "FEATURES", None)
-        self._names = _find_weights(adapter.get_weights())
+        self._names = find_linear_layer(adapter.get_weights(), "LeastSquares", one_output=True)
         self._rows = RowFactor(adapter.get_weights()[self._names[0]].size, l2)
         self._residual = 0.0
         self._solution: LinearSolution | None = None  # which the model has not got yet
@@ -234,15 +234,3 @@ class LeastSquaresAdapter(SolvingAdapter):
         self._rows.factor, self._rows.rows = np.array(factor), int(rows)
         self._solution = self._rows.solve() if self._rows.rows else None
         self._residual = self._solution.residual if self._solution is not None else 0.0
-
-
-def _find_weights(weights: Mapping[str, Array]) -> tuple[str, str]:
-    """Return the names of the weights of the inputs and of the bias. Raises JobError for another model."""
-    by_rank = {array.ndim: name for name, array in weights.items()}
-    bias = weights[by_rank[1]] if 1 in by_rank else None
-    if len(weights) != 2 or bias is None or bias.size != 1 or 2 not in by_rank:
-        raise JobError(
-            "LeastSquares solves for one linear layer with one output, and the model has other weights",
-            hint="use another optimizer, such as Adam",
-        )
-    return by_rank[2], by_rank[1]

@@ -101,3 +101,17 @@ def read_state(state: Mapping[str, Array], *names: str) -> tuple[Array, ...]:
         return tuple(state[name] for name in names)
     except KeyError as error:
         raise JobError(f"the optimizer's state does not fit: it lacks {error.args[0]}") from None
+
+
+def find_linear_layer(
+    weights: Mapping[str, Array], solver: str, *, one_output: bool = False
+) -> tuple[str, str]:
+    """Return the names of the weights of the inputs and of the biases. Raises JobError for another model."""
+    by_rank = {array.ndim: name for name, array in weights.items()}
+    if len(weights) != 2 or set(by_rank) != {1, 2} or (one_output and weights[by_rank[1]].size != 1):
+        outputs = " with one output" if one_output else ""
+        raise JobError(
+            f"{solver} solves for one linear layer{outputs}, and the model has other weights",
+            hint="use another optimizer, such as Adam",
+        )
+    return by_rank[2], by_rank[1]

@@ -42,12 +42,15 @@ ONNX: Framework = "onnx"  # file of ONNX, which predicts and is not trained
 SCORED: tuple[Framework, ...] = (ENSEMBLE, ONNX)  # their adapters give scores, and not outputs
 NO_FRAMEWORK: Framework = "none"  # of a transform, which has fitted features alone
 BLOCK = 8192  # rows of one forward pass
-LEAST_SQUARES = "least_squares"  # optimizer that solves for the weights of a linear model
+LEAST_SQUARES, NEWTON = (
+    "least_squares",
+    "newton",
+)  # optimizers that solve for the weights of a linear model: of a number, of classes
 COMPONENTS, FACTORS = (
     "principal_components",
     "alternating_least_squares",
 )  # the same, of models of decompositions
-SOLVERS = (LEAST_SQUARES, COMPONENTS, FACTORS)
+SOLVERS = (LEAST_SQUARES, NEWTON, COMPONENTS, FACTORS)
 SCRIPT = "script"  # name of the model, the optimizer and the loss of a script, which alone knows them
 ALL_ROWS = 2**40  # batch size of trees: a step is a round of boosting, over all training rows
 

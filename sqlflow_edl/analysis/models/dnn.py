@@ -31,9 +31,10 @@ MEMBERS = AttributeRow(
 L2 = AttributeRow(
     "model.l2",
     "number",
-    "Ridge penalty of the exact solution: of the squared weights, beside the mean squared error, in units of the "
-    "deviations of the columns and of the label. By default 0; with fewer rows than inputs, or more than 20 inputs "
-    "and fewer than 10 rows for each, the one of the least generalised cross-validation.",
+    "Ridge penalty of the exact solution: of the squared weights, beside the mean squared error in units of the "
+    "deviations of the columns and of the label, or beside the mean log loss. By default 0; with fewer rows than "
+    "inputs, or more than 20 inputs and fewer than 10 rows for each, the one of the least generalised "
+    "cross-validation; of classes half the squared weights beside the sum of the log losses (C = 1 of scikit-learn).",
     low=0,
     aliases=(
         "l2",
@@ -94,8 +95,8 @@ MODELS = (
     ),
     Model(
         "LinearClassifier",
-        "A linear model with a logit per class.",
-        (CLASSES,),
+        "A linear model with a logit per class, solved for exactly where newton can.",
+        (CLASSES, L2),
         task="classification",
         architecture=_LINEAR,
         defaults=_LINEAR_DEFAULTS,

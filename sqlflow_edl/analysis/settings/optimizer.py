@@ -10,7 +10,7 @@ import msgspec
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from edl.spec import strategy
-from edl.spec.job import COMPONENTS, FACTORS, LEAST_SQUARES
+from edl.spec.job import COMPONENTS, FACTORS, LEAST_SQUARES, NEWTON
 from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.models.dnn import L2
@@ -20,9 +20,14 @@ from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train_settings import TrainSettings
 
-SOLVABLE, _FAMILY = "LinearRegressor", "Linear"
+SOLVABLE, _FAMILY = {"LinearRegressor": LEAST_SQUARES, "LinearClassifier": NEWTON}, "Linear"
 _SOLVED = {COMPONENTS: "PCA", FACTORS: "MatrixFactorization"}
-_LOSS = "mean_squared_error"
+# Solver of a linear model -> the loss that it minimises, and its words; and the model.
+_LOSSES = {
+    LEAST_SQUARES: ("mean_squared_error", "the mean squared error"),
+    NEWTON: ("cross_entropy", "the log loss"),
+}
+_MODELS = {solver: model for model, solver in SOLVABLE.items()}
 # Attributes of a training in steps.
 _STEPS = (
     "train.epoch",
@@ -33,7 +38,10 @@ _STEPS = (
     "train.shuffle",
     "train.unseen_rate",
 )
-MOST_INPUTS = 1000  # of an exact solution, whose work grows with their square
+MOST_INPUTS = 1000  # of an exact solution, whose work grows with their square; times the logits of classes
+_MOST_PRODUCTS = (
+    10**11
+)  # of rows and squared weights, of a pass of newton; it keeps a thousandth of them in memory
 CLIPPING = ("optimizer.clipnorm", "optimizer.global_clipnorm", "optimizer.clipvalue")
 
 
@@ -60,7 +68,7 @@ def read_steps(
 def check(settings: TrainSettings, errors: list[SQLFlowError]) -> None:
     """Add an error for two kinds of gradient clipping, and for an exact solution that is impossible."""
     resolved = settings.resolved
-    if settings.optimizer.name == LEAST_SQUARES or L2.name in resolved:
+    if settings.optimizer.name in _LOSSES or L2.name in resolved:
         _check_solution(settings, errors)
     if settings.choice.example.solver:
         _refuse_steps(settings, errors)
@@ -118,24 +126,33 @@ def steps(training: spec.Training, rows: int) -> int:
     return min(every, training.max_steps or every)
 
 
-def _reasons(settings: TrainSettings) -> Iterator[tuple[str, str]]:
-    """Yield why the model is not solved for, with the attribute that says so."""
-    if (settings.choice.family or settings.choice.example.name) not in (SOLVABLE, _FAMILY):
-        yield "least_squares solves LinearRegressor alone", "optimizer"
+def _reasons(settings: TrainSettings, solver: str) -> Iterator[tuple[str, str]]:
+    """Yield why the model is not solved for by the solver, with the attribute that says so."""
+    named = settings.optimizer.name if settings.optimizer.name in _LOSSES else solver
+    is_linear = settings.choice.family == _FAMILY or settings.choice.example.name in SOLVABLE
+    if not is_linear or named != solver:
+        yield f"{named} solves {_MODELS.get(named, 'a linear model')} alone", "optimizer"
     for name in settings.resolved:
         if name in _STEPS or name.startswith(("optimizer.", "schedule.")):
-            yield f"{name} is of a training in steps, and least_squares takes none", name
-    if (settings.loss or _LOSS) != _LOSS or settings.functions:
-        yield "least_squares minimises the mean squared error", "loss"
+            yield f"{name} is of a training in steps, and {solver} takes none", name
+    loss, words = _LOSSES.get(solver, (settings.loss, ""))
+    if (settings.loss or loss) != loss or settings.functions:
+        yield f"{solver} minimises {words}", "loss"
+    if settings.get("loss.label_smoothing"):
+        yield f"{solver} smooths no labels", "loss.label_smoothing"
     if (settings.get("train.precision") or "float32") != "float32":
-        yield "least_squares computes in float64, and the model is float32", "train.precision"
+        yield f"{solver} computes in float64, and the model is float32", "train.precision"
 
 
 def _check_solution(settings: TrainSettings, errors: list[SQLFlowError]) -> None:
     """Add an error if an exact solution is written, and impossible."""
     asked = L2.name if L2.name in settings.resolved else "optimizer"
-    reasons = list(_reasons(settings))
-    if settings.optimizer.name != LEAST_SQUARES and "optimizer" in settings.resolved:
+    named = settings.optimizer.name if settings.optimizer.name in _LOSSES else "an exact solution"
+    is_family = settings.choice.family == _FAMILY  # its label chooses the model
+    reasons = list(
+        _reasons(settings, named if is_family else SOLVABLE.get(settings.choice.example.name, named))
+    )
+    if settings.optimizer.name not in _LOSSES and "optimizer" in settings.resolved:
         reasons.append(
             (f"{asked} is of an exact solution, and {settings.optimizer.name} takes steps", "optimizer")
         )
@@ -146,12 +163,30 @@ def _check_solution(settings: TrainSettings, errors: list[SQLFlowError]) -> None
 
 def _takes_steps(job: spec.JobSpec, settings: TrainSettings) -> bool:
     """Return True if the settings do not leave the model to an exact solution."""
-    other = "optimizer" in settings.resolved and settings.optimizer.name != LEAST_SQUARES
+    solver = SOLVABLE[job.model.name]
+    other = "optimizer" in settings.resolved and settings.optimizer.name != solver
     cluster = job.cluster
     if settings.workers is not None:
         cluster = msgspec.structs.replace(cluster, workers=settings.workers)
     in_one_process = strategy.complete_settings(cluster).strategy == "local"
-    return bool(job.trained_model) or other or not in_one_process or any(_reasons(settings))
+    return bool(job.trained_model) or other or not in_one_process or any(_reasons(settings, solver))
+
+
+def _exceeds_solver(job: spec.JobSpec) -> str:
+    """Return why the inputs of a model are too many, or none, for its solver; else an empty text."""
+    solver, inputs = SOLVABLE[job.model.name], sum(map(spec.width, job.features))
+    if any(feature.dim or feature.array == "periodic" for feature in job.features):
+        return f"{solver} has at most {MOST_INPUTS:,} inputs, and the model has embeddings"
+    if solver == LEAST_SQUARES:
+        return f"{solver} has at most {MOST_INPUTS:,} inputs, and the model has {inputs:,}" * (
+            inputs > MOST_INPUTS
+        )
+    weights = (inputs + 1) * (1 if job.label.is_binary else len(job.label.classes))
+    if weights > MOST_INPUTS:
+        return f"{solver} has at most {MOST_INPUTS:,} weights, and the model has {weights:,}"
+    if job.rows.training * max(inputs * 1000, weights**2) > _MOST_PRODUCTS:
+        return f"{solver} keeps the inputs of all rows, and these are {job.rows.training:,} rows of {inputs:,} inputs"
+    return ""
 
 
 def solve_exactly(job: spec.JobSpec, settings: TrainSettings) -> spec.JobSpec:
@@ -159,15 +194,12 @@ def solve_exactly(job: spec.JobSpec, settings: TrainSettings) -> spec.JobSpec:
 
     Raises SemanticError if they do not, and it is written nevertheless.
     """
-    inputs = sum(map(spec.width, job.features))
-    takes_steps = ""
+    takes_steps = _exceeds_solver(job)
     if job.label.labels or _takes_steps(job, settings):
-        takes_steps = "least_squares has one label, and trains no further what another training began"
-    elif inputs > MOST_INPUTS or any(feature.dim or feature.array == "periodic" for feature in job.features):
-        takes_steps = f"least_squares has at most {MOST_INPUTS:,} inputs, and the model has"
-        takes_steps += f" {inputs:,}" if inputs > MOST_INPUTS else " embeddings"
+        solver = SOLVABLE[job.model.name]
+        takes_steps = f"{solver} has one label, and trains no further what another training began"
     if takes_steps:
-        if settings.optimizer.name == LEAST_SQUARES or L2.name in settings.resolved:
+        if settings.optimizer.name in _LOSSES or L2.name in settings.resolved:
             span = settings.span("optimizer") or settings.span(L2.name)
             raise SemanticError(takes_steps, span=span, hint="leave it out")
         return job
@@ -176,7 +208,7 @@ def solve_exactly(job: spec.JobSpec, settings: TrainSettings) -> spec.JobSpec:
     solved = msgspec.structs.replace(
         job,
         model=spec.Component(job.model.name, parameters),
-        optimizer=spec.Component(LEAST_SQUARES, {} if penalty is None else {"l2": penalty}),
+        optimizer=spec.Component(SOLVABLE[job.model.name], {} if penalty is None else {"l2": penalty}),
     )
     return train_in_one_pass(solved)
 

@@ -11,7 +11,7 @@ from edl.embeddings.placement import LARGEST_IN_GRAPH
 from edl.embeddings.sizes import in_tables
 from edl.errors import SemanticError, SQLFlowError
 from edl.spec import strategy
-from edl.spec.job import LEAST_SQUARES, ROW_LIMITS, SOLVERS
+from edl.spec.job import ROW_LIMITS, SOLVERS
 from edl.spec.precision import FLOAT16_IN_KERAS, FLOAT16_ON_CPU, FLOAT16_ON_SERVERS
 from sqlflow_edl.analysis.models.dnn import L2
 from sqlflow_edl.analysis.settings import optimizer as steps
@@ -67,8 +67,9 @@ def problems(settings: TrainSettings, workers: int | None) -> list[SQLFlowError]
     is_solved = settings.optimizer.name in SOLVERS or L2.name in settings.resolved
     if is_solved and strategy.complete_settings(settings_of_cluster).strategy != "local":
         solver = settings.choice.example.solver
-        message = f"{solver or LEAST_SQUARES} solves for the weights in one process"
-        hint = "leave out train.num_workers and --workers, or least_squares and model.l2"
+        named = settings.optimizer.name if settings.optimizer.name in SOLVERS else L2.name
+        message = f"{solver or named} solves for the weights in one process"
+        hint = f"leave out train.num_workers and --workers, or {named}"
         span = settings.span("optimizer") or settings.span(L2.name)
         if solver:
             names = ("train.num_workers", "train.num_ps", "train.strategy", *_ATTRIBUTES.values())

@@ -277,7 +277,7 @@ def _penalty(reader: OptionReader, option: Attribute) -> Iterator[Attribute]:
         yield replace(option, key="model.l2_reg", value=convert_value(option.value))
     elif _constant(option) == 0:
         return
-    elif not is_l1 and reader.kind == "linear_reg" and _is_zero(reader.find("l1_reg")):
+    elif not is_l1 and reader.kind in ("linear_reg", "logistic_reg") and _is_zero(reader.find("l1_reg")):
         yield replace(option, key="model.l2", value=convert_value(option.value))
     elif (optimizer := option_text(reader.find("optimizer")).upper()) in ("", "FTRL"):
         key = f"optimizer.{'l1' if is_l1 else 'l2'}_regularization_strength"

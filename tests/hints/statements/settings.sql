@@ -395,7 +395,7 @@ SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.l2 = 0.1«, train.epoch =
 SELECT k, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch«, model.l2 = 0.1» COLUMN INDICATOR(HASH(k, 2000)) LABEL y INTO m;
 
 -- site: sqlflow_edl.analysis.settings.running problems
--- hint: leave out train.num_workers and --workers, or least_squares and model.l2
+-- hint: leave out train.num_workers and --workers, or {}
 -- take: leave out train.num_workers
 SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch, model.l2 = 0.1«, train.num_workers = 2» LABEL y INTO m;
 

@@ -127,7 +127,9 @@ TREES = (
             "name one without folds: TO TRAIN DNN",
         ),
         (
-            TREES.format("stars", "LinearClassifier", "stars").replace("COL", "WITH model.n_classes = 3 COL"),
+            TREES.format("stars", "LinearClassifier", "stars").replace(
+                "COL", "WITH n_classes = 3, optimizer = adam COL"
+            ),
             "how long it is to be trained",
             "write train.batch_size, train.epoch, or give rows",
         ),

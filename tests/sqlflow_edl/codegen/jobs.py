@@ -111,6 +111,14 @@ JOBS = {
         "model": spec.Component("LinearRegressor"),
         "optimizer": spec.Component("least_squares", {"l2": 0.5}),
     },
+    "newton": {
+        "inputs": {"features": (spec.Standardize("age", 38.58, 13.64),)},
+        "label": spec.ClassLabel("kind", ("a", "b", "c")),
+        "model": spec.Component("LinearClassifier"),
+        "optimizer": spec.Component("newton"),
+        "loss": spec.Component("cross_entropy"),
+        "metrics": ("accuracy",),
+    },
     "vectors": {
         "inputs": {
             "features": (

@@ -7,6 +7,7 @@ An empty field is NULL; `""` is an empty text, but NULL in a column that is not 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
@@ -274,12 +275,13 @@ def _next_attempt(files: CSVFiles, error: Exception, url: SourceURL, folder: Pat
 def _has_two_line_ends(path: str, dialect: CSVDialect) -> bool:
     """Return True if some line feeds have a carriage return before them, and others have none."""
     feeds, pairs, last = 0, 0, ""
-    for block in csv_encoding.decode_blocks(path, dialect.encoding):
-        feeds += block.count("\n")
-        pairs += block.count("\r\n") + (last == "\r" and block[:1] == "\n")
-        last = block[-1:] or last
-        if 0 < pairs < feeds:
-            return True
+    with contextlib.suppress(csv_encoding.EncodingError):  # which is the error, then
+        for block in csv_encoding.decode_blocks(path, dialect.encoding):
+            feeds += block.count("\n")
+            pairs += block.count("\r\n") + (last == "\r" and block[:1] == "\n")
+            last = block[-1:] or last
+            if 0 < pairs < feeds:
+                return True
     return False
 
 

@@ -90,6 +90,31 @@ def test_a_linear_regression_is_solved_for_in_one_pass(session: Session, model: 
     assert (job.training.epochs, job.training.early_stopping, job.schedule) == (1, 0, None)
 
 
+@pytest.mark.parametrize("model", ["LinearClassifier", "Linear"])
+def test_linear_classes_are_solved_for_in_one_pass(session: Session, model: str) -> None:
+    [found] = session.compile(f"SELECT age, income, city FROM people TO TRAIN {model} LABEL city INTO m")
+    assert found.spec.optimizer == spec.Component("newton")
+    assert (found.spec.training.epochs, found.spec.training.early_stopping) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "train.epoch = 3",
+        "optimizer = adam",
+        "loss = focal",
+        "loss.label_smoothing = 0.1",
+        "train.num_workers = 2",
+    ],
+)
+def test_linear_classes_are_learned_in_steps_where_these_are_written(
+    session: Session, attributes: str
+) -> None:
+    text = f"SELECT age, city FROM people TO TRAIN LinearClassifier WITH {attributes} LABEL city INTO m"
+    [found] = session.compile(text)
+    assert found.spec.optimizer.name == "adam"
+
+
 def test_a_penalty_is_of_the_solution_and_not_of_the_model(session: Session) -> None:
     job = compiled_linear(session, "LinearRegressor", "model.l2 = 0.5")
     assert job.optimizer == spec.Component("least_squares", {"l2": 0.5})
@@ -124,6 +149,8 @@ def test_several_workers_of_the_session_take_steps(session: Session) -> None:
     ("model", "attributes", "message"),
     [
         ("DNNRegressor", "optimizer = least_squares", "least_squares solves LinearRegressor alone"),
+        ("DNNRegressor", "optimizer = newton", "newton solves LinearClassifier alone"),
+        ("LinearRegressor", "optimizer = newton", "newton solves LinearClassifier alone"),
         (
             "LinearRegressor",
             "optimizer = least_squares, train.epoch = 3",
@@ -138,7 +165,7 @@ def test_several_workers_of_the_session_take_steps(session: Session) -> None:
         (
             "LinearRegressor",
             "model.l2 = 1, train.num_workers = 2",
-            "least_squares solves for the weights in one process",
+            "model.l2 solves for the weights in one process",
         ),
     ],
 )
@@ -154,6 +181,15 @@ def test_many_categories_are_learned_in_steps(session: Session) -> None:
     [found] = session.compile(text.format(""))
     assert found.spec.optimizer.name == "adam"
     with pytest.raises(SQLFlowError, match="least_squares has at most 1,000 inputs, and the model has 2,00"):
+        session.compile(text.format("WITH model.l2 = 1"))
+
+
+def test_classes_of_many_inputs_are_learned_in_steps(session: Session) -> None:
+    columns = "COLUMN INDICATOR(HASH(age, 600)) LABEL city INTO m"
+    text = f"SELECT age, city FROM people TO TRAIN LinearClassifier {{}} {columns}"
+    [found] = session.compile(text.format(""))
+    assert found.spec.optimizer.name == "adam"
+    with pytest.raises(SQLFlowError, match="newton has at most 1,000 weights, and the model has"):
         session.compile(text.format("WITH model.l2 = 1"))
 
 
