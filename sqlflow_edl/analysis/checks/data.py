@@ -24,6 +24,7 @@ from sqlflow_edl.analysis.checks.entities import repeated_entities
 from sqlflow_edl.analysis.checks.predictors import LabelledRows, Score
 from sqlflow_edl.analysis.checks.text_expressions import describe_doubt, read_column
 from sqlflow_edl.analysis.checks.text_readings import NumberReading, TextReading, read_texts
+from sqlflow_edl.analysis.checks.totals import Totals
 from sqlflow_edl.analysis.checks.warning import (
     BY_CHANCE,
     COINCIDENCES,
@@ -82,6 +83,7 @@ class DataChecks:
         self._sample = LabelledRows(label, self._columns, seed) if label else None
         is_flat = label and self._columns and not any(schema.items(column) for column in self._columns)
         self._duplicates = Duplicates(self._columns) if is_flat else None
+        self._totals = Totals([*self._labels, *self._columns], schema)
         self.held_out: Statistics = {}  # of the labels of the validation rows
 
     def hold_out(self, batches: Iterable[pa.RecordBatch]) -> None:
@@ -100,6 +102,7 @@ class DataChecks:
             named = batch.select([schema.find(column) or column for column in names]).rename_columns(names)
             if self._duplicates is not None:
                 self._duplicates.hold_out(named)
+            self._totals.add(named)
             yield named
 
     def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -109,6 +112,7 @@ class DataChecks:
                 self._sample.add(batch)
             if self._duplicates is not None:
                 self._duplicates.add(batch)
+            self._totals.add(batch)
             yield batch
 
     def disorders(self, columns: Collection[str], *, classes: bool) -> dict[str, float]:
@@ -135,7 +139,10 @@ class DataChecks:
         written.
         """
         every_label, features = spec.each_label(job.label), job.features
-        readings = list(self._readings(statistics, {*named, *_read_as_numbers(features)}))
+        readings = [
+            *self._readings(statistics, {*named, *_read_as_numbers(features)}),
+            *self._totals.warnings(),
+        ]
         used = dict.fromkeys(column for feature in features for column in source_columns(feature))
         if self._sample is None or not every_label:
             return [*_ids_and_constants(statistics, used, named), *readings]

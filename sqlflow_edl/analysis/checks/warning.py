@@ -48,6 +48,13 @@ HELD_OUT_ROWS = 100_000  # validation rows that are looked up: their share is kn
 DUPLICATES = 0.01  # share of the validation rows; below, a metric hardly changes
 BY_CHANCE = 0.1  # of the share found: if chance alone gives more, rows are similar rather than copies
 
+# A row with the sums of the others.
+MOST_SUMMED = 100_000  # rows; spreadsheets and reports have fewer
+FEWEST_SUMMANDS = (
+    5  # numbers besides 0 that are added up; of fewer, one may be the sum of the others by chance
+)
+SUM_ROUNDING = 1e-6  # relative error of a sum of numbers that are rounded to cents
+
 # Numbers in float32.
 MERGED = (
     0.1  # share of a column's values that become equal to others; of 20,000 instants of a year it is 0.04
