@@ -394,11 +394,11 @@ def test_attributes_have_their_names_in_other_systems(session: Session) -> None:
         """SELECT age, team FROM people TO TRAIN xgboost.gbtree WITH objective = "multi:softprob", num_class = 3,
         train.num_boost_round = 30, eta = 0.4, max_depth = 5, train.subsample = 0.5, colsample_bytree = 0.9,
         min_child_weight = 2, gamma = 0.1, reg_lambda = 3, eval_metric = accuracy, random_state = 7,
-        tree_method = "hist", scale_pos_weight = 2, early_stopping_rounds = 4 LABEL team INTO m""",
+        tree_method = "hist", scale_pos_weight = 1, early_stopping_rounds = 4 LABEL team INTO m""",
     )
     assert found.model.params == {
         "booster": "gbtree", "max_depth": 5, "min_child_weight": 2, "gamma": 0.1, "subsample": 0.5,
-        "colsample_bytree": 0.9, "reg_lambda": 3, "scale_pos_weight": 2, "tree_method": "hist",
+        "colsample_bytree": 0.9, "reg_lambda": 3, "scale_pos_weight": 1, "tree_method": "hist",
     }  # fmt: skip
     assert found.optimizer == spec.Component("boosting", {"learning_rate": 0.4})
     training = found.training
@@ -442,6 +442,7 @@ def test_columns_are_numbers_or_codes(session: Session, item: str, wanted: spec.
         ("WITH loss = gamma LABEL change", "the loss gamma needs labels above 0, and change goes down to -1"),
         ("WITH loss = poisson LABEL change", "the loss poisson needs labels from 0, and change goes down to -1"),
         ("COLUMN INDICATOR(SEQ_CATEGORY_ID(tags, 5000)) LABEL change", "has lists of 5,001 ids, and trees"),
+        ("WITH scale_pos_weight = 3 LABEL change", "scale_pos_weight is of the second of two classes, and change is a"),
         ("WITH loss = quantile, alpha = 0.9 LABEL change", "alpha may be loss.quantile of the loss quantile, or"),
         ("WITH objective = huber, model.alpha = 2 LABEL change", "model.alpha may be loss.delta of the loss huber"),
     ],

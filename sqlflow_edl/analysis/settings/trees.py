@@ -436,8 +436,18 @@ def parameters(
 def check_columns(
     resolved: Mapping[str, Resolved], features: Iterable[spec.Feature], label: spec.Label, booster: object
 ) -> Iterator[SQLFlowError]:
-    """Yield errors for parameters that name columns, if the model does not read them or cannot heed them."""
+    """Yield errors for parameters that name columns, if the model does not read them or cannot heed them, and for a
+    weight of a class where there are not two.
+    """
     features = list(features)
+    weight = resolved.get("model.scale_pos_weight")
+    if weight and weight.value != 1 and not label.is_binary:
+        is_other = f"has {len(label.classes):,} classes" if label.has_classes else "is a number"
+        yield SemanticError(
+            f"model.scale_pos_weight is of the second of two classes, and {label.column} {is_other}",
+            span=weight.key_span,
+            hint="leave it out",
+        )
     for name, check in _CHECKS.items():
         written = resolved.get(f"model.{name}")
         if written is None:

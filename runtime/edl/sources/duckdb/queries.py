@@ -24,6 +24,7 @@ READ_AS = {
     "time with time zone": "VARCHAR",
 }
 _OF_DUCKDB_ALONE = re.compile("BIGNUM|GEOMETRY|UNION|VARIANT")  # in the name of a type, perhaps of an element
+DIGITS = "DECIMAL(38, 0)"
 _OF_128_BITS = ("hugeint", "uhugeint")  # sum(integer) is one, and seldom needs the bits
 
 # Types of which results show DuckDB's own text, also inside of nested types.
@@ -52,13 +53,22 @@ RESERVED = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 
 
 
 def wide_numbers(query: str, columns: Sequence[Column]) -> tuple[list[str], str]:
-    """Return the columns of 128 bits, and a query of one row: for each, whether a number needs more than 64 bits."""
+    """Return the columns of 128 bits, and a query of one row: for each, the type that all its numbers fit.
+
+    It is the type of 64 bits, or else one of 38 digits, in which ids stay apart, or else DOUBLE.
+    """
     wide = {name: READ_AS[kind.id] for name, kind in columns if kind.id in _OF_128_BITS}
-    needs = (
-        f"coalesce(bool_or({quote_part(name)} IS NOT NULL AND TRY_CAST({quote_part(name)} AS {narrow}) IS NULL), false)"
-        for name, narrow in wide.items()
+    types = (_find_type(quote_part(name), (narrow, DIGITS)) for name, narrow in wide.items())
+    return list(wide), f"SELECT {', '.join(types)} FROM (\n{query}\n)"
+
+
+def _find_type(column: str, types: Sequence[str]) -> str:
+    """Return SQL of the first type that all numbers of a column fit, or DOUBLE."""
+    exceeds = (f"bool_or({column} IS NOT NULL AND TRY_CAST({column} AS {kind}) IS NULL)" for kind in types)
+    cases = " ".join(
+        f"WHEN NOT coalesce({test}, false) THEN '{kind}'" for test, kind in zip(exceeds, types, strict=True)
     )
-    return list(wide), f"SELECT {', '.join(needs)} FROM (\n{query}\n)"
+    return f"CASE {cases} ELSE 'DOUBLE' END"
 
 
 def read_as(columns: Sequence[Column], arrow: Callable[[], pa.Schema]) -> dict[str, str]:

@@ -261,10 +261,10 @@ class DuckDBSource(Transactional, EmbeddedSource):
             columns = list(zip(relation.columns, relation.types, strict=True))
             check_unique(name for name, _ in columns)
             types = queries.read_as(columns, lambda: empty.to_arrow_reader(1).schema)
-            wide, needs = queries.wide_numbers(query, columns)
+            wide, fitting = queries.wide_numbers(query, columns)
             if wide:
-                [answers] = self.connection.execute(needs).fetchall()
-                types |= {name: "DOUBLE" for name, needed in zip(wide, answers, strict=True) if needed}
+                [answers] = self.connection.execute(fitting).fetchall()
+                types |= dict(zip(wide, answers, strict=True))
         return queries.cast_columns(query, columns, types), columns
 
     def _only_statement(self, sql: str) -> duckdb.Statement:
