@@ -102,12 +102,11 @@ def check(calls: Calls, namespace: str, *, with_account: bool, with_policy: bool
         if namespace not in namespaces and (near := did_you_mean(namespace, namespaces)):
             error.add_hint(near)
         raise error
-    if (
-        not with_account
-        and _find_lacking(calls, OF_MASTER, namespace)
-        and _find_lacking(calls, ESCALATING, namespace)
-    ):
-        raise _cannot_give()
+    if with_account:
+        return
+    not_held = _find_lacking(calls, OF_MASTER, namespace)
+    if not_held and _find_lacking(calls, ESCALATING, namespace):
+        raise _cannot_give(not_held)
 
 
 def _namespaces(calls: Calls) -> list[str]:
@@ -151,7 +150,7 @@ def explain_refusal(refused: APIRefusedError, right: Right, namespace: str) -> C
             hint=f"kubectl describe quota --namespace {namespace} shows its use",
         )
     if refused.status == 403 and "not currently held" in message:
-        return _cannot_give()
+        return _cannot_give(_read_rights(message))
     if refused.status == 403 and re.search(r"\bcannot \w+ resource\b", message):
         return _not_allowed([right], namespace)
     if refused.status == 404 and re.search(r"\bnamespaces? .*not found", message):
@@ -162,15 +161,37 @@ def explain_refusal(refused: APIRefusedError, right: Right, namespace: str) -> C
     return ClusterError(f"the API server refuses to {right}: {message}")
 
 
-def _cannot_give() -> ClusterError:
-    return ClusterError("you may not grant the job's master permissions that you do not have", hint=GIVEN)
+def _read_rights(message: str) -> list[Right]:
+    """Return the rights in a refusal to grant a role, as in `{APIGroups:[""], Resources:["pods"], Verbs:["list"]}`."""
+    rights = []
+    for entry in re.findall(r"\{[^{}]*\}", message):
+        parts = {
+            name: re.findall(r'"([^"]*)"', listed)
+            for name, listed in re.findall(r"(\w+):\[([^\]]*)\]", entry)
+        }
+        for group in parts.get("APIGroups", []):
+            for resource in parts.get("Resources", []):
+                rights += [Right(verb, group, resource) for verb in parts.get("Verbs", [])]
+    return rights
+
+
+def _cannot_give(not_held: list[Right]) -> ClusterError:
+    listed = f": {_list_rights(not_held)}" if not_held else ""
+    return ClusterError(
+        f"you may not grant the job's master permissions that you do not have{listed}", hint=GIVEN
+    )
+
+
+def _list_rights(rights: list[Right]) -> str:
+    """Return rights for people: `get, list pods; create jobs.batch`."""
+    verbs: dict[str, list[str]] = {}
+    for right in rights:
+        verbs.setdefault(right.resource_name, []).append(right.verb)
+    return "; ".join(f"{', '.join(some_verbs)} {name}" for name, some_verbs in verbs.items())
 
 
 def _not_allowed(lacking: list[Right], namespace: str) -> ClusterError:
-    verbs: dict[str, list[str]] = {}
-    for right in lacking:
-        verbs.setdefault(right.resource_name, []).append(right.verb)
-    missing = "; ".join(f"{', '.join(some_verbs)} {name}" for name, some_verbs in verbs.items())
+    missing = _list_rights(lacking)
     granted = f"an administrator grants it with a Role and a RoleBinding there; {GUIDE}"
     return ClusterError(
         f"you may not {missing} in the namespace {namespace}",

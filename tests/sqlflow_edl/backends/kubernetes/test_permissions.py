@@ -34,8 +34,12 @@ REFUSALS = [
     ),
     (
         403,
-        'roles "x" is forbidden: user "ann" is attempting to grant RBAC permissions not currently held:',
-        "permissions that you do not have",
+        (
+            'roles "x" is forbidden: user "ann" (groups=["dev" "system:authenticated"]) is attempting to grant RBAC '
+            'permissions not currently held:\n{APIGroups:[""], Resources:["configmaps"], ResourceNames:["j-state"], '
+            'Verbs:["get" "update"]}\n{APIGroups:["batch"], Resources:["jobs"], Verbs:["get"]}'
+        ),
+        "permissions that you do not have: get, update configmaps; get jobs.batch",
         "kubernetes.service_account",
     ),
     (403, "admission webhook refused it", "refuses to create jobs.batch: admission webhook refused it", None),
