@@ -120,11 +120,12 @@ class LogisticRows:
             here = self._differentiate(point, penalties)
             step = _newton_step(here).reshape(self.shape)
             decrease = float(here.gradient @ step.reshape(-1))
-            if decrease <= _CLOSE * max(here.loss, 1e-300) or not (
-                shorter := self._search(point, step, here, decrease, penalties)
-            ):
+            if decrease <= _CLOSE * here.loss:
                 break
-            point = point - shorter * step
+            length = self._search(point, step, here, decrease, penalties)
+            if not length:
+                break
+            point = point - length * step
         return point, self._loss(point, np.zeros(self.shape)) / total
 
     def _search(
