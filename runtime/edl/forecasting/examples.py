@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -168,7 +168,7 @@ class Series:
             rows = with_next_steps(rows, series_grid, spec, np.flatnonzero(without_rows))
             series_grid = self._grid(rows, series_grid.step)
             without_rows[:] = False
-        origins, steps = _future_rows(series_grid, rows, self.label, spec)
+        origins, steps = _future_rows(series_grid, rows, self.label, spec, self.known)
         notes = _describe_ends(series_grid, rows, spec, int(without_rows.sum()))
         return Examples(self._table(series_grid, rows, origins, steps), 0, tuple(notes))
 
@@ -306,12 +306,19 @@ def _has_rows_ahead(series_grid: Grid) -> bool:
     return bool((series_grid.last > series_grid.known).any())
 
 
-def _future_rows(series_grid: Grid, rows: pa.Table, label: str, spec: Forecast) -> tuple[Ints, Ints]:
-    """Return the origins and steps of all rows after the last known labels, in the order of the rows."""
+def _future_rows(
+    series_grid: Grid, rows: pa.Table, label: str, spec: Forecast, known: Sequence[str]
+) -> tuple[Ints, Ints]:
+    """Return the origins and steps of all rows after the last known labels, in the order of the rows.
+
+    known: the columns that the model reads of them.
+    """
     if not _has_rows_ahead(series_grid):
+        read = ", ".join(known[:3]) + (" and others" if len(known) > 3 else "")
         raise SemanticError(
             f"there is nothing to forecast: {label} is known in the last row of each series",
-            hint=f"select the rows to forecast, too: later times, with NULL as {label}",
+            hint=f"select the rows to forecast, too: later times, with NULL as {label}"
+            + (f"; the model reads {read} of them" if known else ""),
         )
     ahead = np.flatnonzero(
         (np.arange(len(series_grid.values)) >= series_grid.known[series_grid.of]) & (series_grid.rows >= 0)
