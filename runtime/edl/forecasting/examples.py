@@ -307,18 +307,18 @@ def _has_rows_ahead(series_grid: Grid) -> bool:
 
 
 def _future_rows(
-    series_grid: Grid, rows: pa.Table, label: str, spec: Forecast, known: Sequence[str]
+    series_grid: Grid, rows: pa.Table, label: str, spec: Forecast, columns: Sequence[str]
 ) -> tuple[Ints, Ints]:
     """Return the origins and steps of all rows after the last known labels, in the order of the rows.
 
-    known: the columns that the model reads of them.
+    columns: of them that the model reads.
     """
     if not _has_rows_ahead(series_grid):
-        read = ", ".join(known[:3]) + (" and others" if len(known) > 3 else "")
+        read = ", ".join(columns[:3]) + (" and others" if len(columns) > 3 else "")
         raise SemanticError(
             f"there is nothing to forecast: {label} is known in the last row of each series",
             hint=f"select the rows to forecast, too: later times, with NULL as {label}"
-            + (f"; the model reads {read} of them" if known else ""),
+            + (f"; the model reads {read} of them" if columns else ""),
         )
     ahead = np.flatnonzero(
         (np.arange(len(series_grid.values)) >= series_grid.known[series_grid.of]) & (series_grid.rows >= 0)
