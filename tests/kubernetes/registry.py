@@ -183,10 +183,24 @@ class Registry:
             why = f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
             raise errors.forbidden(POD, name, why)
         mounts = found_account.get("automountServiceAccountToken", True)
+        self._check_pod_security(namespace, found)
         defaults.admit_pod(found, self._priority(spec, name), mounts_token=mounts)
         if spec.get("schedulingGates"):
             wanted = {"PodScheduled": ("False", "SchedulingGated", GATED)}
             found["status"]["conditions"] = pod_status.conditions([], wanted, self.clock.stamp())
+
+    def _check_pod_security(self, namespace: str, found: Object) -> None:
+        """Of the rules of the level restricted, the one on privilege escalation stands for all."""
+        labels = self.read(Key(NAMESPACE, "", namespace))["metadata"].get("labels", {})
+        if labels.get("pod-security.kubernetes.io/enforce") != "restricted":
+            return
+        for container in found["spec"]["containers"]:
+            if (container.get("securityContext") or {}).get("allowPrivilegeEscalation") is not False:
+                why = (
+                    'violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container '
+                    f'"{container["name"]}" must set securityContext.allowPrivilegeEscalation=false)'
+                )
+                raise errors.forbidden(POD, found["metadata"].get("name", ""), why)
 
     def _priority(self, spec: Object, name: str) -> int:
         wanted = spec.get("priorityClassName")

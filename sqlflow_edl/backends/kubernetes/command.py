@@ -57,7 +57,8 @@ class KubernetesPlace:
         return dry_run.describe_submission(submission(job, spec, self._settings))
 
     def start(self, job: JobFolder, spec: JobSpec, listener: Listener) -> None:
-        submit.wait_for_start(submit.start_job(job, spec, self._settings), _Follower(listener))
+        follower = _Follower(listener)
+        submit.wait_for_start(submit.start_job(job, spec, self._settings, follower), follower)
 
     def lines(self, job: JobFolder) -> AbstractContextManager[Iterable[tuple[str, str]]]:
         return KubernetesJobHandle(job).logs(None, follow=True)

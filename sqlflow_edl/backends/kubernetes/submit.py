@@ -19,6 +19,7 @@ from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.base import Follower, LostSightError
 from sqlflow_edl.backends.images.registry import read_build
 from sqlflow_edl.backends.kubernetes import statements
+from sqlflow_edl.backends.kubernetes.admission import describe_open_admission
 from sqlflow_edl.backends.kubernetes.apply import check, deploy
 from sqlflow_edl.backends.kubernetes.handle import KubernetesJobHandle
 from sqlflow_edl.backends.kubernetes.settings import Configuration, KubernetesSettings
@@ -80,7 +81,7 @@ def run(
     An interrupt cancels it. Raises LostSightError if contact with a continuing job is lost, DetachedError at SIGTERM.
     """
     try:
-        handle = _started_on(pinned, job, spec, settings)
+        handle = _started_on(pinned, job, spec, settings, follower)
     except BaseException:
         forget_intent(job.path)  # the caller gets the error, so no later session needs it
         raise
@@ -125,7 +126,7 @@ def leave(
     follower: Follower,
 ) -> None:
     """Start the job, and return when its master runs."""
-    wait_for_start(_started_on(pinned, job, spec, settings), follower)
+    wait_for_start(_started_on(pinned, job, spec, settings, follower), follower)
 
 
 def wait_for_start(handle: KubernetesJobHandle, follower: Follower) -> None:
@@ -142,7 +143,11 @@ def wait_for_start(handle: KubernetesJobHandle, follower: Follower) -> None:
 
 
 def _started_on(
-    pinned: Pinned, job: JobFolder, spec: JobSpec | RunnableSpec, settings: KubernetesSettings
+    pinned: Pinned,
+    job: JobFolder,
+    spec: JobSpec | RunnableSpec,
+    settings: KubernetesSettings,
+    follower: Follower,
 ) -> KubernetesJobHandle:
     """Submit a job that reads its rows from a data source."""
     if pinned.table is None:
@@ -150,12 +155,14 @@ def _started_on(
             "the rows could not be pinned in the data source, where pods would read them",
             hint="its user may not create tables there; ask an administrator for that permission",
         )
-    return start_job(job, spec, settings)
+    return start_job(job, spec, settings, follower)
 
 
 def start_job(
-    job: JobFolder, spec: JobSpec | RunnableSpec, settings: KubernetesSettings
+    job: JobFolder, spec: JobSpec | RunnableSpec, settings: KubernetesSettings, follower: Follower
 ) -> KubernetesJobHandle:
-    """Submit the job in the folder."""
+    """Submit the job in the folder. The follower gets a note if its namespace does not restrict pods."""
     deploy(job, spec, settings)
+    if note := describe_open_admission(settings):
+        follower.note(note)
     return KubernetesJobHandle(job)
