@@ -245,12 +245,29 @@ def has_classes(settings: TrainSettings, schema: Schema, label: str, classes: Va
     return schema.type(label) is not ColumnType.NUMBER or (few and schema.is_integer(label))
 
 
+def _check_fractions(label: WrittenLabel, classes: Values) -> None:
+    """Raise SemanticError for a loss of classes, such as reg:logistic, on shares or other numbers with fractions."""
+    schema, column = label.schema, label.column
+    few = classes is not None and len(classes) <= MOST_AUTO_CLASSES
+    if few or schema.type(column) is not ColumnType.NUMBER or schema.is_integer(column):
+        return
+    raise SemanticError(
+        f"the loss {label.settings.loss} is for classes, and {column} is a number with many different fractions",
+        span=label.settings.span("loss"),
+        hint=Advice(
+            "write mean_squared_error, whose predictions may be below 0 or above 1", "mean_squared_error"
+        ),
+    )
+
+
 def _suit_model(label: WrittenLabel, classes: Values) -> Model:
     """Return the model for this label: of a family, or the user's own with its task."""
     choice = label.settings.choice
     is_class = has_classes(label.settings, label.schema, label.column, classes)
     if choice.entry is not None:
         return replace(choice.entry, task="classification" if is_class else "regression")
+    if is_class:
+        _check_fractions(label, classes)
     name = choice.family + ("Classifier" if is_class else "Regressor")
     counted = "different values" if classes is None else f"{len(classes):,} different values"
     label.notes.append(
