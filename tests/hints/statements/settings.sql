@@ -19,13 +19,6 @@ SELECT x, k, y FROM t TO TRAIN xgboost.gbtree WITH train.num_boost_round = 2, ob
 -- take: leave it out
 SELECT x, y FROM t TO TRAIN lightgbm.gbdt WITH train.num_boost_round = 2«, train.disk_cache = TRUE» LABEL y INTO m;
 
-
-
--- site: sqlflow_edl.analysis.settings.trees
--- hint: write loss.delta, in standard deviations of the label, or model.reg_alpha for the penalty
--- take: or (model\.reg_alpha) for
-SELECT x, y FROM t TO TRAIN lightgbm.gbdt WITH train.num_boost_round = 2, objective = huber, «alpha» = 0.9 LABEL y INTO m;
-
 -- site: sqlflow_edl.analysis.labels _check_fractions
 -- hint: write mean_squared_error, whose predictions may be below 0 or above 1
 -- take: write (mean_squared_error)
