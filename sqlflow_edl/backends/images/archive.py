@@ -26,8 +26,13 @@ from sqlflow_edl.backends.images.builders import check_tag
 from sqlflow_edl.backends.images.registry import LABEL, label_of
 
 NEEDED = ("opt/edl/bin/python", "opt/edl/code/edl/entrypoints/pod.py")  # of the folder
-# Folders that enter the image empty; apt fills the last two again.
-EMPTIED = ("dev", "proc", "sys", "run", "tmp", "build", "var/cache/apt", "var/lib/apt/lists")
+# Folders that enter the image empty: those of the running system, those that apt fills again, and translations,
+# manuals and the sources of locales. The locale C.UTF-8 is in usr/lib, and licences are in usr/share/doc, which stays.
+EMPTIED = (
+    *("dev", "proc", "sys", "run", "tmp", "build"),
+    *("var/cache/apt", "var/lib/apt/lists"),
+    *("usr/share/i18n", "usr/share/info", "usr/share/locale", "usr/share/man"),
+)
 # as in runtime/Dockerfile
 ENVIRONMENT = {
     "PATH": "/opt/edl/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

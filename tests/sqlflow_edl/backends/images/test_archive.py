@@ -81,6 +81,18 @@ def test_its_layer_has_all_files_but_the_running_systems(archive: Archive) -> No
     assert config["rootfs"]["diff_ids"] == [layer["digest"]]
 
 
+def test_translations_and_manuals_stay_out_and_licences_do_not(root: Path, tmp_path: Path) -> None:
+    left_out = {"usr/share/locale/de/apt.mo", "usr/share/man/man1/tar.1.gz", "usr/share/i18n/locales/de_DE"}
+    kept = {"usr/share/doc/tar/copyright", "usr/lib/locale/C.utf8/LC_CTYPE"}
+    for path in left_out | kept:
+        (root / path).parent.mkdir(parents=True)
+        (root / path).write_text(path)
+    pack(root, "models:1", tmp_path / "image.tar")
+    entries = entries_of(Archive(tmp_path / "image.tar"))
+    assert kept | {"usr/share/locale", "usr/share/man"} <= entries.keys()
+    assert not left_out & entries.keys()
+
+
 def test_what_is_mounted_in_the_folder_stays_out(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
