@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from edl.arrays import Array
 from edl.metrics import AUC, AbsoluteErrors, Metric, PredictedMeans, State
 from edl.metrics.calibration import TemperedLoss, thresholds
 from edl.metrics.classification import ConfusionMatrix
@@ -17,6 +18,7 @@ _ERRORS, _LOSSES, _CURVE, _MEANS = "edl.errors", "edl.losses", "edl.curve", "edl
 _SCORES, _CONFUSION = "edl.scores", "edl.confusion"
 NAMES = (_ERRORS, _MEANS, _LOSSES, _CURVE, _SCORES, _CONFUSION)
 MOST_CLASSES = 20  # for a model to keep curves and confusion
+LEAST_GAIN, LEAST_ROWS = 0.05, 100  # share of the log loss, and rows, from which a calibration is advised
 
 
 def of_label(
@@ -61,6 +63,30 @@ def uncertainty(metrics: Mapping[str, Metric], states: Mapping[str, State]) -> U
         curves = (score_curve(AUC().curve(curve), 1, calibration.temperature, exact),)
     matrix = ConfusionMatrix().matrix(confusion).tolist() if confusion else ()
     return msgspec.structs.replace(calibration, curves=curves, confusion=tuple(map(tuple, matrix)))
+
+
+def calibration_advice(
+    label: Label, calibration: str, labels: Array, scores: Array, weights: Array | None
+) -> tuple[str, ...]:
+    """Return a note if a temperature would lower the log loss of held-out rows clearly, and none was asked for.
+
+    calibration: of the program. labels, scores and weights: as in `edl.metrics.base`.
+    """
+    if calibration or not label.has_classes or len(labels) < LEAST_ROWS:
+        return ()
+    losses = TemperedLoss()
+    measured = losses.calibration(losses.update((), labels, scores, weights))
+    if measured is None:
+        return ()
+    loss, lower = measured.log_loss
+    if lower > (1 - LEAST_GAIN) * loss:
+        return ()
+    fault = "too cautious" if measured.temperature < 1 else "too sure"
+    note = (
+        f"the probabilities are {fault}: validation.calibration = temperature would lower the log loss of the "
+        f"held-out rows from {loss:.4g} to {lower:.4g}, and the most probable classes stay"
+    )
+    return (note,)
 
 
 def calibration_notes(spec: JobSpec, measured: Uncertainty | None) -> tuple[str, ...]:

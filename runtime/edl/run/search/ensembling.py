@@ -94,7 +94,10 @@ class Ensembling:
             stopped=ending or self._reason(trials),
             archive=self.job.archive.name,
             trials=tuple(_weigh_trials(trials, weights, refitted if self.judge.search.refit else None)),
-            notes=calibration_notes(self.program.spec, certain),
+            notes=(
+                *calibration_notes(self.program.spec, certain),
+                *self.judge.advise_calibration(mean, part),
+            ),
             uncertainty=certain,
             importances=msgspec.UNSET if importances is None else importances,
             fold_values=self._measure_folds(weights),

@@ -140,6 +140,16 @@ class Judge:
         first, labels = self._first + (part.start or 0), self._labels[part]
         return measure_widths_of_scores(self.reader, first, columns, scores, labels, weights, measured)
 
+    def advise_calibration(self, scores: Array, part: slice) -> tuple[str, ...]:
+        """Return a note if the probabilities in scores of some of the rows should be calibrated."""
+        if not self._spec.metrics:  # the scores need not be probabilities
+            return ()
+        weights = None if self._weights is None else self._weights[part]
+        calibration = self._spec.training.calibration
+        return calibrating.calibration_advice(
+            self._spec.label, calibration, self._labels[part], scores, weights
+        )
+
     def record(self, turn: int, number: int, result: TrialResult) -> Trial:
         """Measure a trial, and write and return its record. turn: its place among the trials, from 0."""
         value: float | None = None
