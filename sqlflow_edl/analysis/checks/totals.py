@@ -16,6 +16,7 @@ from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.warning import FEWEST_SUMMANDS, MOST_SUMMED, SUM_ROUNDING, DataWarning
 from sqlflow_edl.analysis.schema import Schema
 
+_LARGEST = 1e300  # number that is added up
 _NAMES = re.compile(
     r"\b(grand |sub)?tot(al|als|ale|aux)\b|\bsums?\b|\bsumme\b|\bgesamt|\binsgesamt\b|\bsomme\b|\bsuma\b|\boverall\b",
     re.IGNORECASE,
@@ -49,8 +50,10 @@ class Totals:
         if self._rows > MOST_SUMMED or not batch.num_rows:
             return
         for name in list(self._sums):
-            values = np.nan_to_num(numbers(plain_array(batch.column(name)), name).astype(np.float64))
-            if values.min() < 0:  # differences may have any sum
+            values = numbers(plain_array(batch.column(name)), name).astype(np.float64)
+            values = np.where(np.isnan(values), 0.0, values)
+            # Differences may have any sum, and the sum of the largest numbers is infinite.
+            if values.min() < 0 or values.max() > _LARGEST:
                 del self._sums[name]
                 continue
             self._sums[name] += float(values.sum())
