@@ -195,7 +195,7 @@ class JobRunner:
         return Result(
             statement,
             message=job_results.trained_on(fitted, model, len(outcome.trials), outcome.stopped) + compared,
-            notes=tuple(plan.notes),
+            notes=(*plan.notes, *outcome.notes),
             warnings=warnings,
             figures=outcome.figures,
             rival=rival,

@@ -70,7 +70,9 @@ def test_training_reports_the_backtest_beside_the_seasonal_naive_forecast_and_au
 ) -> None:
     assert "the backtest, the last 14 steps of each series in 2 windows" in trained.message
     assert trained.measured_on == "42 rows of the backtest"
-    assert trained.notes == ("day has steps of 1 day; season: 7 steps",)
+    of_plan, of_end = trained.notes
+    assert of_plan == "day has steps of 1 day; season: 7 steps"
+    assert of_end.startswith("trained again on all 1,659 examples, those of the backtest included, in ")
     assert trained.figures["mase"] < 0.5 * trained.figures["seasonal_naive_mase"]
     assert trained.figures["mae"] < trained.figures["seasonal_naive_mae"]
     assert 0.5 < trained.figures["auto_ets_mase"] / trained.figures["seasonal_naive_mase"] < 2
